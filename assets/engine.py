@@ -60,17 +60,10 @@ def step_asset(
     names further inputs, which only `tells` reads. With `remembers`, it gets the stored
     table as ``before`` too, or None.
     """
-    kinds = {
-        name: pd.DataFrame if has_to else pd.DataFrame | None for name, has_to in step.takes.items()
-    }
-    kinds |= dict.fromkeys((*needs, *beside), pd.DataFrame)
-    types = {"context": dg.AssetExecutionContext, **kinds, "catalog": Catalog}
-    types |= {"io_manager": dg.ResourceParam[ParquetStore]} if remembers else {}
+    types = _types_of(step, (*needs, *beside), remembers=remembers)
+    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
     declared = inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)
-            for name, kind in types.items()
-        ]
+        [inspect.Parameter(name, place, annotation=kind) for name, kind in types.items()]
     )
 
     def make(*positional: Any, **named: Any) -> dg.MaterializeResult[pd.DataFrame]:
@@ -91,6 +84,14 @@ def step_asset(
     make.__annotations__ = {**types, "return": dg.MaterializeResult[pd.DataFrame]}
     make.__name__, make.__doc__ = step.name, step.function.__doc__
     return table_asset(code_version, condition, columns=columns, **options)(make)
+
+
+def _types_of(step: Step, needs: Collection[str], *, remembers: bool) -> dict[str, Any]:
+    """Return the types of the parameters of a step's asset by name, in their order."""
+    takes = {**step.takes, **dict.fromkeys(needs, True)}
+    kinds = {name: pd.DataFrame if must else pd.DataFrame | None for name, must in takes.items()}
+    stores = {"io_manager": dg.ResourceParam[ParquetStore]} if remembers else {}
+    return {"context": dg.AssetExecutionContext, **kinds, "catalog": Catalog, **stores}
 
 
 def as_metadata(note: Any) -> Any:

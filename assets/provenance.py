@@ -124,13 +124,7 @@ def said_of(made: Iterable[Made]) -> dict[str, Any]:
     return {name: one.said[name] for one in made for name in SAID if name in one.said}
 
 
-_APART = {
-    "candidate_verdicts",
-    "candidate_ratings",
-    "predictions",
-    "drift_answers",
-    "judge_drift",
-}
+_APART = {"candidate_verdicts", "candidate_ratings", "predictions", "drift_answers", "judge_drift"}
 """Tables of a judge that say nothing of its ratings of the corpus' own models."""
 UP_TO_LEADERBOARD = (
     "verdicts",

@@ -1,4 +1,4 @@
-"""How much of a server's rate reaches the verdict store, and how memory behaves on the way.
+"""Throughput of the verdict path as a share of its server's rate, and its use of memory.
 
 A raw load generator and the whole verdict path (prompt, client, parser, store) send the same
 requests to the same server, in turns. `--help` says the rest; README.md beside this file says

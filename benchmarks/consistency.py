@@ -1,4 +1,4 @@
-"""How fast subsets that are no weak order are counted, beside the definition read aloud.
+"""Time to count subsets of answers that are no weak order, beside a literal definition.
 
 Both count the same made-up questions in the same run, in turns, and must agree; README.md
 beside this file says how to read the table.

@@ -1,4 +1,4 @@
-"""What a few votes of its own add to a model's rating by the judge, and the judge to them.
+"""Errors of ratings by the judge, by a few votes on a model, and by both together.
 
 Each model in turn has 10, 50 or 200 of its votes, drawn at random; its other votes, or in the
 simulation its true strength, say how far off a rating is. README.md beside this file says more.

@@ -1,4 +1,4 @@
-"""Whether intervals stated without votes hold once people have voted, by the votes behind that.
+"""Coverage of intervals stated before people vote, by the number of votes that come later.
 
 Simulated worlds of models of which the newest has no votes; its interval is stated, then people
 vote on it. Prints the share of intervals that held, by the votes behind the human rating; also

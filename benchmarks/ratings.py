@@ -1,4 +1,4 @@
-"""How fast ratings are, on made-up battles, beside the libraries that people use today.
+"""Time to fit Bradley-Terry ratings to simulated battles, beside other libraries.
 
 Every size runs in a process of its own, one thread, everything in memory. `--help` says the
 rest; README.md beside this file says how to read the table.

@@ -369,7 +369,7 @@ def intervals_of(
 def measure_intervals(
     arena: Arena, heldout: HeldOutRatings, rng: np.random.Generator, *, plus: bool, refits: bool
 ) -> Iterator[tuple[str, float]]:
-    """Yield each interval's share that holds what it promises to hold, and its median width."""
+    """Yield the coverage and the median width of each kind of interval."""
     people, truth = later_ratings(arena), arena.truth[arena.is_new]
     ends = {
         n: (*e, people) for n, *e in intervals_of(arena, heldout, rng, plus=plus, refits=refits)
@@ -681,13 +681,13 @@ def summarise_rows(rows: list[Row]) -> pd.DataFrame:
 
 
 def part(found: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """Return the columns of one quantity, under the names of what was measured."""
+    """Return the columns of one quantity, such as ``error``, without its prefix."""
     names = [name for name in found if name.startswith(f"{prefix}:")]
     return found[names].set_axis([name.split(":", 1)[1] for name in names], axis=1)
 
 
 def tables_of(found: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Yield tables in Markdown, by the name of the place that they have on the page."""
+    """Yield the name of each table of the page, and the table in Markdown."""
     for size in found.loc["calibrated"].index.tolist():
         own = found.xs(size, level="size").reindex(KINDS)
         errors = part(own, "error").map("{:.1f}".format)

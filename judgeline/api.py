@@ -33,11 +33,7 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.gating import ReleaseGate, gate_on
-from judgeline.intervals import (
-    Difference,
-    Leaderboard,
-    withheld_reason,
-)
+from judgeline.intervals import Difference, Leaderboard, withheld_reason
 from judgeline.io import (
     COUNT,
     OF_A_TABLE,
@@ -88,13 +84,7 @@ from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
 from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
-from judgeline.usable import (
-    UnusableJudgeError,
-    printable,
-    readable,
-    require_usable,
-    table_or_path,
-)
+from judgeline.usable import UnusableJudgeError, printable, readable, require_usable, table_or_path
 from judgeline.voting import (
     IDENTIFIED,
     VotePage,
@@ -770,7 +760,7 @@ def ask(
 
 
 def score(battles: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Return battles with what a judge's verdicts make of them, ready for `rank`.
+    """Return battles with the scores and outcomes of a judge's verdicts, ready for `rank`.
 
     Parameters
     ----------

@@ -197,10 +197,7 @@ def rank(
     ] = None,
     component: Annotated[
         int | None,
-        option(
-            "Rate one set of models, where votes tie them to several: 0 is the largest.",
-            min=0,
-        ),
+        option("Rate one set of models, where votes tie them to several: 0 is the largest.", min=0),
     ] = None,
     force: Annotated[bool, option("Replace the results that the folder holds.", "--force")] = False,
     **options: Any,
@@ -276,7 +273,7 @@ def example(
 @app.command(epilog=examples("doctor battles.csv"))
 @with_options(*READING[:-1])
 def doctor(file: FileArgument, form: Form = "text", **reading: Any) -> None:
-    """Say what a file of battles is, what it supports and what is missing for more.
+    """Diagnose a file of battles: its layout, the analyses it supports, and missing columns.
 
     Nothing is rated or written. Exit code 2 says that the judge would fail the quality gate.
     """
@@ -676,8 +673,7 @@ def rates(
         option("Columns that the file calls otherwise, such as verdict=grade,label=reviewed."),
     ] = None,
     labels: Annotated[
-        int | None,
-        option("Divide so many labels of each system, in place of the rates.", min=1),
+        int | None, option("Divide so many labels of each system, in place of the rates.", min=1)
     ] = None,
     form: Rows = "text",
     **settings: Any,

@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from judgeline.intervals import (
-    Difference,
-    RatedModels,
-    compare_models,
-    withheld_reason,
-)
+from judgeline.intervals import Difference, RatedModels, compare_models, withheld_reason
 from judgeline.report import beyond_lines, json_value
 
 _TEXTS = ("model", "evidence")
@@ -84,7 +79,7 @@ def promised(value: Any) -> Any:
 
 
 def stated_rows(leaderboard: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return what a leaderboard says of each model, by name: evidence, ratings and errors."""
+    """Return the evidence, ratings and standard errors of each model of a leaderboard, by name."""
     table = leaderboard[list(RatedModels._fields)].astype({"n_battles": int, "n_votes": int})
     return sorted(table.to_dict("records"), key=lambda row: str(row["model"]))
 

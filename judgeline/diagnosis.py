@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from judgeline.diagnostics import diagnose_biases
-from judgeline.elo import fit_beta_folds, require_connected
+from judgeline.elo import CodedBattles, fit_beta_folds, require_connected
 from judgeline.intervals import leading_evidence_text, least_miscoverage, models_needed
 from judgeline.io import (
     LENGTHS,
@@ -174,22 +174,17 @@ def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float
     except ManyJudgesError as error:
         if len(error.judges) > FEW_JUDGES:
             raise  # voters, it seems
-        found = _of_battles(source, stated._replace(judge=error.judges[0]), miscoverage)
-        several = f"this is of judge {error.judges[0]!r}, one of {len(error.judges):,}: "
-        others = f"{', '.join(error.judges[1:6])}{', ...' * (len(error.judges) > 6)}"
-        return found._replace(
-            concerns=[f"{several}--judge names another ({others}).", *found.concerns]
-        )
+        first, *others = error.judges
+        found = _of_battles(source, stated._replace(judge=first), miscoverage)
+        named = f"{', '.join(others[:5])}{', ...' * (len(others) > 5)}"
+        several = f"this is of judge {first!r}, one of {len(error.judges):,}: --judge names another"
+        return found._replace(concerns=[f"{several} ({named}).", *found.concerns])
     scored = read.scored
     voted = scored[scored["human_outcome"].notna()]
     apart, people_apart = _apart(scored), _apart(voted) if len(voted) else NOBODY
-    gate, is_too_few = apart, False
-    try:
-        require_usable(scored, fit_beta_folds(as_coded(scored, "derived")))
-    except (QualityGateError, ValueError) as error:
-        gate = apart or str(error)
-        is_too_few = not apart and getattr(error, "is_too_few", False)
-    n_counted = int(as_coded(scored, "derived").voted_models().sum())
+    coded = as_coded(scored, "derived")
+    gate, is_too_few = _gate_of(scored, coded, apart)
+    n_counted = int(coded.voted_models().sum())
     supports, missing = _abilities(read, apart, people_apart, gate, n_counted, miscoverage)
     is_alone = (people_apart == NOBODY or is_too_few) and not read.is_counted
     verb = "rank" if not gate else "plain" if is_alone else "doctor"
@@ -217,6 +212,15 @@ def _of_battles(source: pd.DataFrame | Path, stated: Request, miscoverage: float
     )
 
 
+def _gate_of(scored: pd.DataFrame, coded: CodedBattles, apart: str) -> tuple[str, bool]:
+    """Return why models cannot be rated on the human scale, and whether votes are too few."""
+    try:
+        require_usable(scored, fit_beta_folds(coded))
+    except (QualityGateError, ValueError) as error:
+        return apart or str(error), not apart and getattr(error, "is_too_few", False)
+    return apart, False
+
+
 def _abilities(
     read: JudgedBattles,
     apart: str,
@@ -235,10 +239,7 @@ def _abilities(
     finite_now = f"; {1 - wider:.0%} is finite now (miscoverage {wider:g})" if wider < 1 else ""
     leads = leading_evidence_text(n_counted, miscoverage)
     supports = [
-        (
-            is_single and not apart,
-            "ratings of all models by the judge alone (judgeline plain)",
-        ),
+        (is_single and not apart, "ratings of all models by the judge alone (judgeline plain)"),
         (not people_apart, "ratings of the voted models by people"),
         (not gate, "ratings on the human scale"),
         (not gate and n_lacking <= 0, f"finite {1 - miscoverage:.0%} intervals"),

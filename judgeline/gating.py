@@ -39,7 +39,7 @@ _KEYS = (*_OF_A_LOOK, *_OF_A_PLAN, "look", "level", "decision")
 
 @dataclass(frozen=True)
 class ReleaseGate:
-    """Whether a new model is at most `margin` Elo points worse than the current one.
+    """Non-inferiority of a new model: whether it is at most `margin` Elo below the current one.
 
     `comparison` is the difference of their ratings (new minus current); its interval misses with
     probability `level` beyond each end. `look` is the number of this look in `ledger`, of `planned`
@@ -59,11 +59,11 @@ class ReleaseGate:
 
     @property
     def passes(self) -> bool:
-        """Whether the new model is better than the current one minus the margin."""
+        """Whether the decision is ``better than -margin``."""
         return self.decision == "better than -margin"
 
     def lines(self) -> list[str]:
-        """Return the answer, what it rests on and what would tell, a sentence each."""
+        """Return the decision, its evidence and the votes still needed as sentences."""
         found, of = self.comparison, f"{self.margin:g} Elo"
         two = found.model_a, found.model_b
         answer = {

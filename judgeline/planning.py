@@ -1,4 +1,4 @@
-"""What a judge is worth, and what narrows an interval: `judgeline.plan` and `judgeline plan`.
+"""Worth of a judge in votes, and ways to narrow an interval: `judgeline.plan`, `judgeline plan`.
 
 What belongs here: tables and sentences. What does not: the numbers (`judgeline.intervals.planning`)
 and which battles people are to vote on (`judgeline.voting`).
@@ -90,7 +90,7 @@ class Plan:
         return {"lines": self.lines(), "n_effective": self.n_effective, **known}
 
     def lines(self) -> list[str]:
-        """Return what to know, a sentence each."""
+        """Return the plan as sentences."""
         rows = self.judges.to_dict("records")
         lines = [_worth_text(row, self.frontiers[row["judge"]]) for row in rows]
         if self.n_effective == self.n_effective:
@@ -141,7 +141,7 @@ def plan_of(
 
 
 def frontier_of(rated: Rated, settings: Settings, n_target_votes: float | None = None) -> Frontier:
-    """Return what one judge's intervals are made of."""
+    """Return the sources of the width of one judge's intervals."""
     board, n_battles = rated.leaderboard, int(rated.leaderboard["n_battles"].sum()) // 2
     method = str(board["method"].iloc[0])
     voted = board[~board["evidence"].isin(["", BY_JUDGE]) & np.isfinite(board["upper"])]

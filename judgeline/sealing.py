@@ -27,12 +27,7 @@ from judgeline.io import files_of
 from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
 from judgeline.rating_options import STATED
 from judgeline.report import json_value
-from judgeline.steps.predictions import (
-    PEOPLE,
-    score_predictions,
-    state_predictions,
-    typed_record,
-)
+from judgeline.steps.predictions import PEOPLE, score_predictions, state_predictions, typed_record
 from judgeline.suggest import QualityGateError
 
 _PACKAGE = Path(__file__).parent
@@ -174,7 +169,7 @@ def read_seal(path: Path) -> Document:
 
 @dataclass(frozen=True)
 class Verification:
-    """What was recomputed of a seal, what differs, and what nobody can recompute."""
+    """Parts of a seal that were recomputed alike, that differ, and that cannot be recomputed."""
 
     digest: str
     verified: tuple[str, ...]
@@ -182,7 +177,7 @@ class Verification:
     unverified: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """Return a sentence for each."""
+        """Return a sentence for each part."""
         heads = ("Verified", "Differs", "Not verified")
         parts = zip(heads, (self.verified, self.problems, self.unverified), strict=True)
         return [f"{head}: {text}." for head, texts in parts for text in texts]
@@ -362,11 +357,7 @@ def score_seals(
 
 
 def _scored(
-    document: Document,
-    left: Sequence[Document],
-    votes: Path,
-    reading: Mapping[str, Any],
-    now: str,
+    document: Document, left: Sequence[Document], votes: Path, reading: Mapping[str, Any], now: str
 ) -> list[Entry]:
     settings = Settings(**document["settings"])
     board = rank(votes, settings, **(reading or document["reading"])).leaderboard

@@ -95,7 +95,7 @@ def _hash(*parts: str) -> str:
 
 
 def vote_key(battle_id: str) -> str:
-    """Return what a page calls a battle: its id may name the models, which raters must not see."""
+    """Return a hash of a battle's id, which may name the models that raters must not see."""
     return _hash("vote", battle_id)
 
 
@@ -117,7 +117,7 @@ class VotePage(NamedTuple):
     n_raters: int
 
     def lines(self) -> list[str]:
-        """Return what the page is for, a sentence each."""
+        """Return the page's purpose as sentences."""
         model, wanted = self.goal
         if not self.n_needed:
             return [f"{model} is within {self.half_width:.0f} Elo already: no vote is needed."]

@@ -60,9 +60,7 @@ ratings_job = dg.define_asset_job(
     description="Learns from people's ratings or rankings of single answers; asks no judge.",
 )
 votes_job = dg.define_asset_job(
-    "votes_job",
-    VOTE_ASSETS,
-    description="Reads the files in a corpus' folder of votes.",
+    "votes_job", VOTE_ASSETS, description="Reads the files in a corpus' folder of votes."
 )
 JOBS = (
     *(corpus_job, judge_job, comparison_job, candidate_job, placing_job, drift_job, ratings_job),

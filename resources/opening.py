@@ -1,4 +1,4 @@
-"""From a judge's definition to a judge that answers about a corpus, or the reason why none does."""
+"""Opens a configured judge for a corpus, or says why it cannot be asked."""
 
 from judgeline.judges.definition import JudgeDefinition
 from judgeline.judges.forms.registered import FORM_TABLES, FormName

@@ -1,4 +1,4 @@
-"""The running record of a corpus and judge, as a table of the lineage."""
+"""The running record of predicted ratings by a judge on a corpus, and its check."""
 
 from datetime import UTC, datetime
 

@@ -185,7 +185,7 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame, str]:
-    """Return what ratings are made of, the run behind each table, and what changed, a sentence."""
+    """Return the inputs of ratings, the run behind each table, and a sentence on changed inputs."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
@@ -292,39 +292,23 @@ def _tables_of(
     tables: Mapping[str, Tables],
     battles: pd.DataFrame | None,
 ) -> JudgeTables:
+    """Return what the page shows of one judge: its tables, its checks and their provenance."""
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
     origin, runs, changed = runs_behind(context.instance, corpus, judge)
-    companions = {name: table for name, table in of_judge.items() if name in COMPANIONS}
-    rating = catalog.corpus(corpus).rating
-    for name, compute in _COMPUTED.items():
-        companions[name] = compute(of_judge["scored_battles"], rating)
-    scored = of_judge["scored_battles"]
-    plain = plain_ratings(scored, miscoverage=rating.miscoverage, l2=rating.l2)
-    companions |= dict(zip(_PLAIN, plain, strict=True))
+    rating, scored = catalog.corpus(corpus).rating, of_judge["scored_battles"]
+    companions = _companions(of_judge, rating)
     if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
         companions[DIAGNOSTICS] = diagnostics
-    missing: dict[str, pd.DataFrame] = {}
-    if battles is not None and "verdicts" in of_judge:
-        missing = {
-            "missingness": account_for(battles, of_judge["verdicts"]),
-            "missing_bounds": missing_bounds(
-                battles,
-                of_judge["scored_battles"],
-                of_judge["beta_folds"],
-                of_judge["heldout_ratings"],
-                rating,
-            ),
-        }
     known = catalog.judges()  # a judge may have left the configuration meanwhile
     return JudgeTables(
         judge=judge,
         display_name=known[judge].display_name if judge in known else judge,
         summary=as_table(summarise(ratings)),
-        checks=judge_checks(context.instance, context.partition_key, judge),
+        checks=judge_checks(context.instance, corpus, judge),
         **{name: table for name, table in of_judge.items() if name in REPORTED},
-        **missing,
+        **_missing(of_judge, battles, rating),
         companions=companions,
         battles=[]
         if influences is None
@@ -334,6 +318,24 @@ def _tables_of(
         runs=runs,
         changed=changed,
     )
+
+
+def _companions(tables: Tables, rating: RatingOptions) -> Tables:
+    """Return a judge's tables beside its board: stored ones, then those computed for the page."""
+    scored = tables["scored_battles"]
+    stored = {name: table for name, table in tables.items() if name in COMPANIONS}
+    computed = {name: compute(scored, rating) for name, compute in _COMPUTED.items()}
+    plain = plain_ratings(scored, miscoverage=rating.miscoverage, l2=rating.l2)
+    return {**stored, **computed, **dict(zip(_PLAIN, plain, strict=True))}
+
+
+def _missing(tables: Tables, battles: pd.DataFrame | None, rating: RatingOptions) -> Tables:
+    """Return a judge's missing battles and the bounds that they leave; empty without verdicts."""
+    if battles is None or "verdicts" not in tables:
+        return {}
+    scored, folds = tables["scored_battles"], tables["beta_folds"]
+    bounds = missing_bounds(battles, scored, folds, tables["heldout_ratings"], rating)
+    return {"missingness": account_for(battles, tables["verdicts"]), "missing_bounds": bounds}
 
 
 def _first_place(tables: Tables, rating: RatingOptions) -> list[Lead]:

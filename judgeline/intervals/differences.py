@@ -114,7 +114,7 @@ class Difference:
     margin_now: float = math.nan
 
     def lines(self) -> list[str]:
-        """Return the answer, what it rests on, and what would tell, a sentence each."""
+        """Return the answer, its evidence and the votes still needed as sentences."""
         above = {
             "a above": f"{self.model_a} is above {self.model_b}",
             "b above": f"{self.model_b} is above {self.model_a}",

@@ -93,7 +93,7 @@ def effective_judges(residual: ArrayLike) -> float:
 
 
 class Frontier(NamedTuple):
-    """What an interval is made of, so that it can be foretold; Elo points.
+    """Sources of an interval's width, which predict it for other numbers of battles; Elo points.
 
     `judge_noise` is the standard error of the judge's rating by one battle, `excess_sd` its error
     that no battle averages out, `vote_noise` the standard error of a rating by one vote.
@@ -146,7 +146,7 @@ class Frontier(NamedTuple):
         return 1 / (self.prior + max(more, 0.0))
 
     def narrowing(self, times: float) -> float:
-        """Return what an interval without votes is multiplied by, after so many times the battles.
+        """Return the factor on the width without votes when the number of battles is multiplied.
 
         The promise is kept of a rating on as many times the votes, as a leaderboard counts them.
         """
@@ -227,7 +227,7 @@ def interval_frontier(
     reach: float = math.nan,
     n_target_votes: float | None = None,
 ) -> Frontier:
-    """Return what intervals by one judge are made of, from its held-out models.
+    """Return the sources of the width of one judge's intervals, from its held-out models.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Everything fitted again: standard errors, and where the width of intervals comes from."""
+"""Standard errors from refits of every stage, and the variance that each source contributes."""
 
 from dataclasses import replace
 from typing import NamedTuple

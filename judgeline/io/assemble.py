@@ -54,12 +54,12 @@ def clean_battles(raw: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     table = raw.reset_index(drop=True)
     origin = table.assign(row=table.get("row", table.index), file=table.get("file", ""))
     nameless = table["battle_id"].isna()
-    alone = table["model_a"].eq(table["model_b"]).fillna(value=False)
-    sound = table.loc[~(nameless | alone), "battle_id"]
+    alone = schema.self_battles(table)
+    sound = table.loc[~(nameless | alone.wrong), "battle_id"]
     again = table.index.isin(sound.index[sound.duplicated()])
     faults = [
         schema.fault(table, nameless, "missing-battle-id", "the id of the battle is empty"),
-        schema.fault(table, alone, "self-battle", "{model_a!r} is compared with itself"),
+        alone,
         schema.fault(table, again, "duplicate-battle", "battle {battle_id!r} came before"),
     ]
     kept, quarantine = schema.set_aside(origin, faults)

@@ -1,4 +1,4 @@
-"""Columns of a file that is none of ours: kind, coverage, examples, and what they may hold.
+"""Columns of a file of unknown layout: kind, filled rows, an example, and a guess of meaning.
 
 A guess is proposed to a user and never read by itself; a vote of people is guessed beside the
 scores of a judge alone.
@@ -71,7 +71,7 @@ class Column(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """What a file may hold, what it lacks, and the command with its columns and codes."""
+    """Likely meaning of a file, what it lacks, and the command with its columns and codes."""
 
     holds: str
     lacks: str = ""

@@ -71,7 +71,7 @@ from judgeline.io.outcome_codes import (
     without_blanks,
 )
 from judgeline.io.published import categories
-from judgeline.io.schema import Fault, fault, set_aside, typed
+from judgeline.io.schema import Fault, fault, self_battles, set_aside, typed
 from judgeline.io.scoring import score_battles
 from judgeline.io.spellings import joined_names, spellings, visible
 from judgeline.io.voters import (
@@ -1179,8 +1179,7 @@ def _faults(
     for side in ("model_a", "model_b"):
         nameless = by_value(table[side], lambda name: not (isinstance(name, str) and name))
         yield fault(table, nameless, "missing-model", f"{side} is {{{side}!r}}, expected a name")
-    same = table["model_a"].astype(object).eq(table["model_b"].astype(object))
-    yield fault(table, same, "self-battle", "{model_a!r} is compared with itself")
+    yield self_battles(table)
     wrong = ~np.isfinite(numbers["score_difference"].astype(float)) & ~alone
     reason = "nan-score" if source.score == "score_difference" else "unknown-outcome"
     known = {"score_difference": "a number", "judge_outcome": source.stated or _QUARTERS}

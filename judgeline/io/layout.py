@@ -1,4 +1,4 @@
-"""Published kinds of files: what tells one, what its rows hold, and how they are read."""
+"""Published layouts of files: how one is recognised, what a row is, and how it is read."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -25,9 +25,9 @@ AGAIN, UNCLEAR = "duplicate-battle", "unclear-battle"
 
 
 class Joined(NamedTuple):
-    """Battles of some rows, the rows that are no part of one, and sentences on what was joined.
+    """Battles joined from rows, the rows set aside, and sentences on the joins.
 
-    `aside` has the place of such a row, the reason's name and a sentence.
+    `aside` has the place of a row, the reason's name and a sentence.
     """
 
     battles: pd.DataFrame
@@ -36,7 +36,7 @@ class Joined(NamedTuple):
 
 
 def join_rows(rows: pd.DataFrame, votes: NDArray[np.int64], alone: NDArray[np.bool_]) -> Joined:
-    """Return the battles that sound rows are.
+    """Join the rows of each battle into one.
 
     Exchanged models are the two orders of presentation, averaged; other scores of one order are
     replicates, averaged. The same verdict with another vote is another vote of the battle, which

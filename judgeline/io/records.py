@@ -12,7 +12,7 @@ import pandas as pd
 
 from judgeline.io.layout import Layout, Stated
 from judgeline.io.published import judge_slugs
-from judgeline.io.schema import CorpusRead, typed
+from judgeline.io.schema import SELF_BATTLE, CorpusRead, typed
 from judgeline.suggest import quoted
 from judgeline.tables.corpus import BATTLE_DTYPES, QUARANTINE_DTYPES, VERDICT_DTYPES
 from judgeline.verdict import identity_hash, readable
@@ -152,7 +152,7 @@ def _add(judged: dict[tuple[str, str], Judged], one: Judged) -> dict[str, str]:
     """Add a record to those that count; return why it is quarantined all the same, if so."""
     battle = one.battle["battle_id"]
     if one.battle["model_a"] == one.battle["model_b"]:
-        raise RowError("self-battle", f"{one.battle['model_a']!r} is compared with itself")
+        raise RowError(SELF_BATTLE[0], SELF_BATTLE[1].format_map(one.battle))
     if (battle, one.judge) in judged:
         raise RowError("duplicate-battle", f"{battle!r} came before from judge {one.judge!r}")
     judged[battle, one.judge] = one

@@ -12,7 +12,7 @@ from judgeline.tables.corpus import QUARANTINE_DTYPES
 
 
 class CorpusRead(NamedTuple):
-    """What a corpus holds: battles, rows that fit no rule, and verdicts that came with it."""
+    """A corpus as read: its battles, quarantined rows, and published verdicts."""
 
     battles: pd.DataFrame
     quarantine: pd.DataFrame
@@ -74,6 +74,16 @@ def in_file_order(quarantines: Iterable[pd.DataFrame], paths: Sequence[Path]) ->
     places = {path.name: place for place, path in reversed(list(enumerate(paths)))}
     order = pd.DataFrame({"file": both["file"].map(places), "row": both["row"]})
     return typed(both.loc[order.sort_values(["file", "row"]).index], QUARANTINE_DTYPES)
+
+
+SELF_BATTLE = "self-battle", "{model_a!r} is compared with itself"
+"""Reason and sentence of a battle whose two models are one: every reader sets it aside."""
+
+
+def self_battles(table: pd.DataFrame) -> Fault:
+    """Return the fault of battles of a model against itself."""
+    same = table["model_a"].astype(object).eq(table["model_b"].astype(object))
+    return fault(table, same, *SELF_BATTLE)
 
 
 def missing_models(table: pd.DataFrame) -> list[Fault]:

@@ -1,4 +1,4 @@
-"""Whose a winner is: columns that call it a machine's, refused or told apart row by row."""
+"""Voters: columns that say whether a person or a judge chose the winner of a battle."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Drift: what a judge says of a frozen panel and of fresh battles, epoch after epoch.
+"""Drift of a judge: changes of its verdicts on a frozen panel and on fresh battles, by epoch.
 
 The battles and votes of the panel stay, so that what moves there is the judge; what it says of
 fresh battles moves with the judge, and with what it is shown. Values of a battle are exchangeable

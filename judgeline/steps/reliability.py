@@ -74,7 +74,7 @@ def measure(
 
 
 def repeated_measurements(panel: pd.DataFrame) -> dict[str, Measurement]:
-    """Return what the runs of a panel say of a judge's reliability."""
+    """Return the reliability of a judge, measured by the runs of a panel."""
     columns = ("score_difference", "judge_outcome")
     return panel_measurements(*(by_run(panel, name) for name in columns))
 

@@ -87,12 +87,7 @@ def run_backfill(
     catalog, store = Catalog(), open_store()
     pairs = choose_pairs(catalog, store, judges, corpora)
     require_environment()
-    plan, buyer = [], Buyer(StoredVerdicts().open())
-    for corpus, judge in pairs:
-        _require_read(corpus, store)
-        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
-        plan.append(plan_judge(judge, corpus, sample, came, store, buyer))
-    plan = [*with_gpu_hours(plan, pairs, catalog, store, open_instance)]
+    plan = [*with_gpu_hours(_planned(pairs, store), pairs, catalog, store, open_instance)]
     terminal.print_plan(plan, console)
     for line in (f"Together: {together(plan)}", *_left_to_sensor(pairs, store)):
         terminal.said(console, line)
@@ -102,18 +97,7 @@ def run_backfill(
         return OK
     if here:
         _confirm(plan, yes=yes)
-        codes = [
-            run_lineage(
-                corpus=slug,
-                judges=[pair.judge.slug for pair in pairs if pair.corpus.slug == slug],
-                select=[WITHOUT_CORPUS],
-                catalog=catalog,
-                budget=cap,
-                console=console,
-            ).exit_code
-            for slug in dict.fromkeys(pair.corpus.slug for pair in pairs)
-        ]
-        return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
+        return _run_here(pairs, catalog=catalog, budget=cap, console=console)
     with open_instance() as instance:
         require_daemon(instance)
         steps = zip(pairs, plan, strict=True)
@@ -129,6 +113,28 @@ def run_backfill(
         terminal.said(console, f"Backfill {backfill_id} is with the daemon.")
         n_runs = len(pairs) + len({pair.corpus.slug for pair in pairs})
         return Watcher(instance, backfill_id, console, n_runs).watch() if wait else OK
+
+
+def _planned(pairs: Iterable[Pair], store: ParquetStore) -> list[JudgePlan]:
+    """Return the plan of each judge on its corpus, without GPU hours."""
+    plan, buyer = [], Buyer(StoredVerdicts().open())
+    for corpus, judge in pairs:
+        _require_read(corpus, store)
+        sample, came = (store.stored(asset, corpus.slug) for asset in _READ)
+        plan.append(plan_judge(judge, corpus, sample, came, store, buyer))
+    return plan
+
+
+def _run_here(pairs: Iterable[Pair], **options: Any) -> int:
+    """Run each corpus with its judges in this process; return the exit code of the worst run."""
+    judges: dict[str, list[str]] = {}
+    for corpus, judge in pairs:
+        judges.setdefault(corpus.slug, []).append(judge.slug)
+    codes = [
+        run_lineage(corpus=slug, judges=own, select=[WITHOUT_CORPUS], **options).exit_code
+        for slug, own in judges.items()
+    ]
+    return COULD_NOT_RUN if COULD_NOT_RUN in codes else max(codes)
 
 
 def choose_pairs(

@@ -237,6 +237,24 @@ def _cell(entry: Any, name: str) -> str:
     return value if isinstance(value, str) else ", ".join(value)
 
 
+def _list_entries(plural: str) -> None:
+    """Print the entries of one kind, and check each after that."""
+    from judgeline.terminal import plain_table
+
+    kind, fields = _kind(plural), _LISTED[plural]
+    shared = kind.shared_file  # a folder of one's own is empty before the first is added
+    is_new = shared.parent.is_dir() and not shared.exists()
+    known = kind.load(kind.own_file if is_new else None)
+    columns = [name.removeprefix("display_") for name in fields]
+    rows = [[_cell(entry, name) for name in fields] for entry in known.values()]
+    open_console().print(plain_table(plural.capitalize(), columns, rows))
+    others = ", ".join(sorted(kind.examples().keys() - known))
+    _say(f"Yours stand in {plain(kind.own_file)}.")
+    _say(f"To add: judgeline {plural} add SLUG. Examples: {plain(others)}")
+    for entry in known.values():
+        kind.verify(entry)
+
+
 def _group(what: str, plural: str) -> typer.Typer:
     """Return the group of commands about one kind of entries, with its list and `remove`."""
     group = typer.Typer(
@@ -246,22 +264,8 @@ def _group(what: str, plural: str) -> typer.Typer:
 
     @group.callback(invoke_without_command=True)
     def _list(context: typer.Context) -> None:
-        from judgeline.terminal import plain_table
-
-        if context.invoked_subcommand is not None:
-            return
-        kind, fields = _kind(plural), _LISTED[plural]
-        shared = kind.shared_file  # a folder of one's own is empty before the first is added
-        is_new = shared.parent.is_dir() and not shared.exists()
-        known = kind.load(kind.own_file if is_new else None)
-        columns = [name.removeprefix("display_") for name in fields]
-        rows = [[_cell(entry, name) for name in fields] for entry in known.values()]
-        open_console().print(plain_table(plural.capitalize(), columns, rows))
-        others = ", ".join(sorted(kind.examples().keys() - known))
-        _say(f"Yours stand in {plain(kind.own_file)}.")
-        _say(f"To add: judgeline {plural} add SLUG. Examples: {plain(others)}")
-        for entry in known.values():
-            kind.verify(entry)
+        if context.invoked_subcommand is None:
+            _list_entries(plural)
 
     @group.command(
         epilog=EXIT_CODES,

@@ -124,10 +124,8 @@ def stored_battles(
         )
     ((name, one),) = rated.items()
     store = open_store()
-    battles, scored = (
-        store.stored("sampled_battles", corpus),
-        store.stored("scored_battles", corpus, name),
-    )
+    battles = store.stored("sampled_battles", corpus)
+    scored = store.stored("scored_battles", corpus, name)
     if battles is None or scored is None:
         raise ValueError(f"battles of {corpus!r} are gone; run: judgeline run --corpus {corpus}")
     return battles, scored, one, rating

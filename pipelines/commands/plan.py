@@ -45,22 +45,7 @@ def judges_of(
     wanted = named or corpus.judges
     simulated = corpus.reader == "arena"
     if wanted is None:
-        kind = "builtin" if simulated else "recorded"
-        record = latest(instance, "recorded_verdicts", corpus.slug) if instance else None
-        came = None if simulated else metadata_of(record).get("judges")
-        able = [
-            judge
-            for judge in catalog.judges().values()
-            if judge.kind == kind and (came is None or judge.slug in came)
-        ]
-        if able:
-            return able
-        own = "" if came is None else f" (which came with verdicts of {', '.join(came) or 'none'})"
-        raise ValueError(
-            f"no judge of kind {kind!r} is configured that fits corpus {corpus.slug!r}{own}, and "
-            "others cost money: name who is to judge it with --judge, or under its 'judges' in "
-            "corpora.yaml"
-        )
+        return _free_judges(corpus, catalog, instance)
     if not wanted:
         raise ValueError(
             f"corpus {corpus.slug!r} names no judge ('judges: []'); name one there, or remove "
@@ -76,6 +61,25 @@ def judges_of(
                 "judgeline rank FILE --out DIR"
             )
     return chosen
+
+
+def _free_judges(
+    corpus: CorpusDefinition, catalog: Catalog, instance: dg.DagsterInstance | None
+) -> list[JudgeDefinition]:
+    """Return the judges without a price that can judge a corpus; ValueError if there is none."""
+    simulated = corpus.reader == "arena"
+    kind = "builtin" if simulated else "recorded"
+    record = latest(instance, "recorded_verdicts", corpus.slug) if instance else None
+    came = None if simulated else metadata_of(record).get("judges")
+    configured = [judge for judge in catalog.judges().values() if judge.kind == kind]
+    if able := [judge for judge in configured if came is None or judge.slug in came]:
+        return able
+    own = "" if came is None else f" (which came with verdicts of {', '.join(came) or 'none'})"
+    raise ValueError(
+        f"no judge of kind {kind!r} is configured that fits corpus {corpus.slug!r}{own}, and "
+        "others cost money: name who is to judge it with --judge, or under its 'judges' in "
+        "corpora.yaml"
+    )
 
 
 def asked_judges(

@@ -14,13 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assets.provenance import OF_ALL_JUDGES, OF_CORPUS, OF_JUDGE, Made, last_made, said_of
 from judgeline.elo import HeldOutRatings
-from judgeline.intervals import (
-    BY_JUDGE,
-    OF_THE_JUDGE,
-    base_of,
-    calibrating_models,
-    withheld_reason,
-)
+from judgeline.intervals import BY_JUDGE, OF_THE_JUDGE, base_of, calibrating_models, withheld_reason
 from judgeline.io import RANKS
 from judgeline.paths import home
 from judgeline.report import Evidence, Lead, beyond_lines, evidence_of, json_value, strongest
@@ -116,6 +110,11 @@ def explain_rating(
     )
     if judge == POOLED:
         return replace(why, n_battles=int(found.row["n_battles"]), judges=found.own_ratings())
+    return _with_battles(why, found, top)
+
+
+def _with_battles(why: Why, found: "_Rating", top: int) -> Why:
+    """Return the origin with the votes and, unless withheld, the battles that move it most."""
     influences = found.influences()
     votes, share = found.votes(top)
     why = replace(why, n_battles=len(influences), missing=found.missing())

@@ -1,4 +1,4 @@
-"""The door of the web interface: requests of its own pages and of programs pass, others do not.
+"""Guard of the web interface: it refuses requests that come from pages of other sites.
 
 The interface has no login, and a browser sends requests for any page that it shows. A page of
 another site is known by `Origin` and `Sec-Fetch-Site`; one that took the address of this machine

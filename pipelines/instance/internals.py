@@ -13,9 +13,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph as AssetGraph
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
-from dagster._core.definitions.data_version import (
-    CODE_VERSION_TAG as CODE_VERSION_TAG,
-)
+from dagster._core.definitions.data_version import CODE_VERSION_TAG as CODE_VERSION_TAG
 from dagster._core.definitions.data_version import (
     DATA_VERSION_TAG,
     DEFAULT_DATA_VERSION,
@@ -27,13 +25,8 @@ from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY
 from dagster._core.execution.backfill import (
     BULK_ACTION_TERMINAL_STATUSES as BULK_ACTION_TERMINAL_STATUSES,
 )
-from dagster._core.execution.backfill import (
-    BulkActionsFilter,
-    PartitionBackfill,
-)
-from dagster._core.execution.backfill import (
-    BulkActionStatus as BulkActionStatus,
-)
+from dagster._core.execution.backfill import BulkActionsFilter, PartitionBackfill
+from dagster._core.execution.backfill import BulkActionStatus as BulkActionStatus
 from dagster._core.remote_origin import InProcessCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.utils import make_new_backfill_id

@@ -16,9 +16,7 @@ from typing import Any
 from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
 from dagster._core.events.log import EventLogEntry
 from dagster._core.storage.compute_log_manager import ComputeLogManager
-from dagster._core.storage.event_log.sqlite.sqlite_event_log import (
-    SqliteEventLogStorage,
-)
+from dagster._core.storage.event_log.sqlite.sqlite_event_log import SqliteEventLogStorage
 from dagster._core.storage.local_compute_log_manager import LocalComputeLogManager
 from dagster._core.storage.runs import SqliteRunStorage
 from dagster._core.storage.schedules import SqliteScheduleStorage

@@ -1,4 +1,4 @@
-"""A new model or a file of votes drops: sensors have it read, and have judges place the model.
+"""Sensors for dropped files of candidates and of votes: runs that read them and place the models.
 
 `read_due` and `place_due` say from what is on record what is due. A run's key is made of what it is
 about, and Dagster starts no second one of a key: nothing is read or bought twice.

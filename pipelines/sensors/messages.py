@@ -1,4 +1,4 @@
-"""Somebody is told: what runs found that a person should see is posted to a webhook.
+"""Webhook messages about the findings of runs that a person should see.
 
 A message holds slugs, names of checks, verdicts and numbers; nothing that somebody else wrote.
 """

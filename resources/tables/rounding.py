@@ -1,4 +1,4 @@
-"""Rounding: tables that two processors make of the same rows differ in the last digits.
+"""Comparison of tables up to rounding errors, which differ between processors.
 
 Sums run in another order on another processor. A table that differs by no more is the same table.
 """

@@ -156,14 +156,14 @@ def _sound(table: pd.DataFrame) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
 
 
 def _contradictions(rows: pd.DataFrame) -> list[schema.Fault]:
-    alone = rows["model_a"].eq(rows["model_b"])
-    again = rows.assign(alone=alone).duplicated(["battle_id", "judge", "alone"])
-    votes = rows["human_outcome"].mask(alone | again)
+    alone = schema.self_battles(rows)
+    again = rows.assign(alone=alone.wrong).duplicated(["battle_id", "judge", "alone"])
+    votes = rows["human_outcome"].mask(alone.wrong | again)
     first = votes.groupby(rows["battle_id"]).transform("first")
     twice = "battle {battle_id!r} came before from judge {judge}"
     torn = "human_pref of battle {battle_id!r} is {human_pref}, which an earlier row contradicts"
     return [
-        schema.fault(rows, alone, "self-battle", "{model_a!r} is compared with itself"),
+        alone,
         schema.fault(rows, again, "duplicate-battle", twice),
         schema.fault(rows, votes.notna() & votes.ne(first), "conflicting-vote", torn),
     ]
