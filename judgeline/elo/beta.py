@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, alike_floats, require
-from judgeline.elo.battles import CodedBattles
 from judgeline.elo.approximation import FEW, Derivatives, derivatives_near, sums_without
+from judgeline.elo.battles import CodedBattles
 from judgeline.elo.sums import Sums
 
 CONSTANT = "constant-scores"

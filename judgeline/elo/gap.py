@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints
-from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.approximation import FEW_VOTES, weights_near
+from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.questions import squared_sums
 from judgeline.elo.strengths import fit_strengths
 from judgeline.elo.sums import Sums

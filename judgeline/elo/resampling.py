@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
-from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.approximation import chebyshev_nodes, interpolation
+from judgeline.elo.battles import CodedBattles, OwnBattles
 from judgeline.elo.placements import Placements
 from judgeline.elo.strengths import analytic_std_error, place_models
 from judgeline.elo.targets import SMOOTHING_LEVELS, OwnShares, Placed, is_baseline
