@@ -12,7 +12,6 @@ from assets import thumbnails
 from assets.checks import table_check
 from assets.conditions import follows
 from assets.engine import step_asset
-from assets.judging.asking import PROGRESS
 from assets.partitions import corpus_and_judge
 from assets.provenance import BEFORE_RATINGS, CHANGED, MADE_FROM, sources_of
 from judgeline.elo import HeldOutRatings, is_baseline, summarise
@@ -62,7 +61,7 @@ def _board_tells(
     origin = {**sources, "rating_settings": {**sources.get("rating_settings", {}), **own}}
     changed = changes_text(tables["before"], table)
     if changed:
-        context.log.warning(f"{PROGRESS}{changed}")
+        context.log.warning(f"{CHANGED}: {changed}")
     if reason := failures(gate_of(tables["judge_gate"]), withholding=True):
         return {"withheld": reason, CHANGED: changed, MADE_FROM: origin}
     variance = _variance(tables["scored_battles"], heldout, settings)

@@ -12,9 +12,10 @@ from judgeline.report.battles import (
     lead_text,
     strongest,
 )
+from judgeline.report.changes import changes_text
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
-from judgeline.report.evidence import beyond_lines, changes_text, evidence_lines
+from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.inert import (
     in_csv,

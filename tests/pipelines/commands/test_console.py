@@ -155,6 +155,16 @@ def test_a_terminal_gets_a_bar_that_disappears():
     assert "\x1b[2K" in out.getvalue()  # the line of the bar is cleared
 
 
+def test_what_changed_on_a_board_has_a_line_and_other_log_lines_have_none():
+    out = io.StringIO()
+    with RunReporter(open_console(file=out, width=80)) as reporter:
+        reporter.begin("judge job", 3)
+        reporter.message("changed: 3 of 4 models are rated by votes", logging.WARNING)
+        reporter.message("changed its mind", logging.WARNING)
+    assert "warn 3 of 4 models are rated by votes" in out.getvalue()
+    assert "its mind" not in out.getvalue()
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(is_terminal):
     @dg.asset
