@@ -1,9 +1,9 @@
 """Checks of the tables: what each guards, and one step for all those of a table."""
 
 import functools
-import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -148,10 +148,9 @@ def _alone(one: Checks) -> dg.AssetChecksDefinition:
 @functools.cache
 def steps_of_checks() -> list[dg.AssetChecksDefinition]:
     """Return a step for each table with checks: those declared, and those of the modules here."""
+    dg.load_assets_from_package_module(assets)  # imports them all
     modules = pkgutil.walk_packages(assets.__path__, f"{assets.__name__}.")
-    members = chain.from_iterable(
-        vars(importlib.import_module(one.name)).values() for one in modules
-    )
+    members = chain.from_iterable(vars(sys.modules[one.name]).values() for one in modules)
     found = {id(value): value for value in members if isinstance(value, Checks)}
     together: dict[str, list[Checks]] = {}
     for one in (*(declared(table) for table in TABLES.values() if table.checks), *found.values()):

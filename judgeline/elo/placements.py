@@ -118,12 +118,12 @@ def place(
     are named, all others have no place. What is fitted is the same to the last bit.
     """
     sums = Sums.of(battles)
+    needed = bases_of(by, sums.voted)
     people, anchors = by_people(sums), human_anchors(battles, l2=l2, models=models)[1]
     folds = fit_beta_folds(battles) if beta_folds is None else beta_folds
     held_out = tuple(folds.held_out_model)
     remedy = f"those of the battles, {battles.models}; fit the folds on these battles"
     require(held_out == battles.models, "the models of the beta folds", held_out, remedy)
-    needed = bases_of(by, sums.voted)
     smoothed = {baseline(level): smooth_outcome(QUARTERS, level) for level in levels}
     bases = {"human": people, "hard": by_outcome(sums, QUARTERS)}
     if needed is None or "soft" in needed:
