@@ -50,22 +50,21 @@ def step_asset(
     tells: Tells | None = None,
     needs: Collection[str] = (),
     beside: Collection[str] = (),
-    remembers: bool = False,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     **options: Any,
 ) -> dg.AssetsDefinition:
     """Return the asset of a step.
 
     `needs` names inputs that have to be there, though the step could do without them; `beside`
-    names further inputs, which only `tells` reads. With `remembers`, it gets the stored
-    table as ``before`` too, or None.
+    names further inputs, which only `tells` reads. Of a table that is remembered, it gets the
+    stored one as ``before`` too, or None.
     """
     kinds = {
         name: pd.DataFrame if has_to else pd.DataFrame | None for name, has_to in step.takes.items()
     }
     kinds |= dict.fromkeys((*needs, *beside), pd.DataFrame)
     types = {"context": dg.AssetExecutionContext, **kinds, "catalog": Catalog}
-    types |= {"io_manager": dg.ResourceParam[ParquetStore]} if remembers else {}
+    types |= {"io_manager": dg.ResourceParam[ParquetStore]} if step.table.remembered else {}
     declared = inspect.Signature(
         [
             inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind)

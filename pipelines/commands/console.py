@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.segment import Segments
 from rich.text import Text
 
-from assets.judging.asking import PROGRESS
+from assets.messages import news_in
 from judgeline.judges.judge_plan import JudgePlan, told
 from judgeline.options import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
@@ -168,9 +168,8 @@ class RunReporter(logging.Handler):
 
     def message(self, text: str, level: int = logging.INFO) -> None:
         """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
-        if not text.startswith(PROGRESS):
+        if not (news := news_in(text)):
             return
-        news = text.removeprefix(PROGRESS)
         if level >= logging.WARNING:
             said(self.console, f"  warn {news}")
             return
