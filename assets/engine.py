@@ -50,17 +50,16 @@ def step_asset(
     tells: Tells | None = None,
     needs: Collection[str] = (),
     beside: Collection[str] = (),
-    remembers: bool = False,
     columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     **options: Any,
 ) -> dg.AssetsDefinition:
     """Return the asset of a step.
 
     `needs` names inputs that have to be there, though the step could do without them; `beside`
-    names further inputs, which only `tells` reads. With `remembers`, it gets the stored
-    table as ``before`` too, or None.
+    names further inputs, which only `tells` reads. Of a table that is remembered, it gets the
+    stored one as ``before`` too, or None.
     """
-    types = _types_of(step, (*needs, *beside), remembers=remembers)
+    types = _types_of(step, (*needs, *beside), remembers=step.table.remembered)
     place = inspect.Parameter.POSITIONAL_OR_KEYWORD
     declared = inspect.Signature(
         [inspect.Parameter(name, place, annotation=kind) for name, kind in types.items()]

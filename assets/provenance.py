@@ -46,9 +46,6 @@ SAID = ("content_revision", "sample_seed", "score_basis", "votes", "rating_setti
 BEFORE_RATINGS = ("raw_battles", "sampled_battles", "verdicts", "scored_battles", "beta_folds")
 """Assets between a corpus and its held-out ratings, as these name their sources."""
 
-CHANGED = "changed"
-"""Metadata of a leaderboard: the sentence of `changes_text`, or empty; the log begins it so."""
-
 MADE_FROM = "made_from"
 """Metadata of a leaderboard that holds all of these."""
 

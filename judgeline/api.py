@@ -84,7 +84,14 @@ from judgeline.steps.reliability import repeated_measurements, weakness
 from judgeline.steps.step import as_columns
 from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
-from judgeline.usable import UnusableJudgeError, printable, readable, require_usable, table_or_path
+from judgeline.tables.diagnostics import JUDGE_DIAGNOSTICS
+from judgeline.usable import (
+    UnusableJudgeError,
+    printable,
+    readable,
+    require_usable,
+    table_or_path,
+)
 from judgeline.voting import (
     IDENTIFIED,
     VotePage,
@@ -1325,7 +1332,7 @@ def _board_before(
     """
     try:
         if without is not None:
-            return rank_battles(without.scored, settings, judge=without.judge).leaderboard
+            return _board_alone(without.scored, _used(without.scored, settings, without.judge))
         return pd.read_csv(out / LEADERBOARD, dtype={"model": str})
     except (ValueError, RuntimeError, QualityGateError, OSError):
         return None
@@ -1422,11 +1429,20 @@ def rank_battles(scored: pd.DataFrame, settings: Settings, *, judge: str = "") -
 
     The name of the judge says its family, where the settings do not.
     """
+    used = _used(scored, settings, judge)
+    with once():
+        return _rank(scored, used)
+
+
+def _used(scored: pd.DataFrame, settings: Settings, judge: str) -> Settings:
+    """Return the settings of one ranking, with what depends on the battles and on the judge."""
     _require_recorded(scored, settings)
     named = replace(settings, judge_family=settings.judge_family or judge)
     used = named.resolved(n_battles_of(scored), counted=COUNT in scored)
-    with once():
-        return _rank(scored, used)
+    if not used.methods:
+        return used
+    methods = _methods(used)
+    return replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
 
 
 def _usable(scored: pd.DataFrame, used: Settings) -> dict[str, pd.DataFrame]:
@@ -1438,10 +1454,7 @@ def _usable(scored: pd.DataFrame, used: Settings) -> dict[str, pd.DataFrame]:
 
 
 def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
-    given = _usable(scored, used)
-    methods = _methods(used)
-    if used.methods:
-        used = replace(used, method=HEADLINE if HEADLINE in methods else methods[0])
+    given, methods = _usable(scored, used), _methods(used)
     tables = run(["leaderboard"], given, used)
     rated = tables["heldout_ratings"]
     wanted = rated[rated["method"].isin([*methods, "human"])].reset_index(drop=True)
@@ -1454,6 +1467,21 @@ def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
         summary=as_table(summarise(as_columns(HeldOutRatings, wanted))),
         judge_diagnostics=tables["judge_diagnostics"],
     )
+
+
+def _board_alone(scored: pd.DataFrame, used: Settings) -> pd.DataFrame:
+    """Return the leaderboard of `rank_battles` without what its ratings do not rest on.
+
+    A rating by judge and votes rests on the standard error that the settings choose. Diagnoses
+    count where the gate withholds by one of them.
+    """
+    with once():
+        given = _usable(scored, used)
+        if {*used.withhold} <= {"skill"}:
+            given["judge_diagnostics"] = JUDGE_DIAGNOSTICS.empty()
+        if used.std_error == "analytic":
+            used = replace(used, n_resamples=0)
+        return run("leaderboard", given, replace(used, n_splits=1))["leaderboard"]
 
 
 def _require_recorded(scored: pd.DataFrame, settings: Settings) -> None:

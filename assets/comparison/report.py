@@ -15,7 +15,6 @@ import pandas as pd
 from assets.conditions import REPORTS
 from assets.partitions import CORPUS, by_judge, previews_silenced, read_as
 from assets.provenance import (
-    CHANGED,
     OF_CORPUS,
     OF_JUDGE,
     SAID,
@@ -40,6 +39,7 @@ from judgeline.report import (
     Evidence,
     JudgeTables,
     Lead,
+    changes_text,
     evidence_of,
     strongest,
     write_report,
@@ -184,8 +184,8 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
-) -> tuple[dict[str, str], pd.DataFrame, str]:
-    """Return the inputs of ratings, the run behind each table, and a sentence on changed inputs."""
+) -> tuple[dict[str, str], pd.DataFrame]:
+    """Return what ratings are made of, and the run behind each table."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
@@ -194,8 +194,7 @@ def runs_behind(
     if shares := next((one.said[_WIDTH] for one in made if one.said.get(_WIDTH)), ""):
         plain[_WIDTH] = shares
     words = {name.replace("_", " "): str(value) for name, value in plain.items()}
-    changed = next((str(one.said.get(CHANGED, "")) for one in made if CHANGED in one.said), "")
-    return words, pd.DataFrame(runs, columns=columns), changed
+    return words, pd.DataFrame(runs, columns=columns)
 
 
 with previews_silenced():
@@ -296,7 +295,7 @@ def _tables_of(
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)
-    origin, runs, changed = runs_behind(context.instance, corpus, judge)
+    origin, runs = runs_behind(context.instance, corpus, judge)
     rating, scored = catalog.corpus(corpus).rating, of_judge["scored_battles"]
     companions = _companions(of_judge, rating)
     if (diagnostics := diagnostics_of(context.instance, corpus, judge)) is not None:
@@ -316,7 +315,7 @@ def _tables_of(
         leads=_first_place(of_judge, rating),
         origin=origin,
         runs=runs,
-        changed=changed,
+        changed=changes_text(store.before("leaderboard", corpus, judge), of_judge["leaderboard"]),
     )
 
 

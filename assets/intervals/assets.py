@@ -12,8 +12,9 @@ from assets import thumbnails
 from assets.checks import table_check
 from assets.conditions import follows
 from assets.engine import step_asset
+from assets.messages import CHANGES
 from assets.partitions import corpus_and_judge
-from assets.provenance import BEFORE_RATINGS, CHANGED, MADE_FROM, sources_of
+from assets.provenance import BEFORE_RATINGS, MADE_FROM, sources_of
 from judgeline.elo import HeldOutRatings, is_baseline, summarise
 from judgeline.intervals import refit_errors, variance_by_source
 from judgeline.io import as_table
@@ -59,11 +60,10 @@ def _board_tells(
     sources = sources_of(context, *_MADE_FROM)
     own = {name: getattr(settings, name) for name in intervals.leaderboard.reads}
     origin = {**sources, "rating_settings": {**sources.get("rating_settings", {}), **own}}
-    changed = changes_text(tables["before"], table)
-    if changed:
-        context.log.warning(f"{CHANGED}: {changed}")
+    if changed := changes_text(tables["before"], table):
+        context.log.warning(f"{CHANGES}{changed}")
     if reason := failures(gate_of(tables["judge_gate"]), withholding=True):
-        return {"withheld": reason, CHANGED: changed, MADE_FROM: origin}
+        return {"withheld": reason, MADE_FROM: origin}
     variance = _variance(tables["scored_battles"], heldout, settings)
     shown = with_texts(table[_SHOWN].round(0), in_markdown)
     lines = evidence_lines(table, tables["conformal_calibration"], as_table(summarise(heldout)))
@@ -75,7 +75,6 @@ def _board_tells(
         "variance_of_intervals": _in_words(variance),
         "n_candidates": int(table["flags"].str.split(";").str[0].eq("candidate").sum()),
         "median_half_width": float(((table["upper"] - table["lower"]) / 2).median()),
-        CHANGED: changed,
         MADE_FROM: origin,
     }
 
@@ -85,7 +84,6 @@ leaderboard = step_asset(
     "7",
     tells=_board_tells,
     beside=["conformal_calibration"],
-    remembers=True,
 )
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from assets.judging.budgets import RunBudget, capped, require_room, retried_later, transient_ignored
 from assets.judging.pools import hosting_of, turn_of
+from assets.messages import PROGRESS
 from assets.partitions import corpus_and_judge
 from judgeline.judges.annotation import annotate, evidence_entries
 from judgeline.judges.budget import Budget, Price
@@ -24,9 +25,6 @@ from judgeline.judges.opening import was_probed
 from resources.config.catalog import Catalog
 from resources.opening import open_judge
 from resources.stores import StoredVerdicts
-
-PROGRESS = "judging: "
-"""What the log messages begin with that say how far a judge is."""
 
 Annotate = Callable[..., pd.DataFrame]
 """A function that asks an opened judge about battles; see `annotate`."""

@@ -110,4 +110,5 @@ LEADERBOARD = table(
         ),
         rows=_shown,
     ),
+    remembered=True,
 )

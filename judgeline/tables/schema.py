@@ -39,7 +39,8 @@ class Table:
     """A table of the lineage, by the name of its asset.
 
     `fields` has its columns, listed or apart by blanks, or is the result of the core with these
-    fields; `WORDS` has their types, unless `types` has, and meanings.
+    fields; `WORDS` has their types, unless `types` has, and meanings. Of one that is `remembered`
+    the store keeps the table that the newest one replaced.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Table:
     key: Sequence[str]
     checks: Sequence[Check] = ()
     types: Mapping[str, str] = field(default_factory=dict)
+    remembered: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -84,9 +86,10 @@ def table(
     key: Sequence[str],
     *checks: Check,
     types: Mapping[str, str] | None = None,
+    remembered: bool = False,
 ) -> Table:
     """Return a table with its checks."""
-    return Table(name, fields, key, checks, types or {})
+    return Table(name, fields, key, checks, types or {}, remembered)
 
 
 def fails(name: str, guards: str, remedy: Remedy, *rules: Rule, **how: Any) -> Check:

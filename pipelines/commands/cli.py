@@ -148,7 +148,11 @@ def leaderboard(
     """Print the leaderboards that `judgeline run` made of a corpus."""
     from judgeline.paths import home
     from judgeline.terminal import machine_readable, show_leaderboard
-    from pipelines.commands.leaderboards import stored_evidence, stored_leaderboards
+    from pipelines.commands.leaderboards import (
+        stored_changes,
+        stored_evidence,
+        stored_leaderboards,
+    )
 
     boards, definition = stored_leaderboards(corpus, judge)
     what, is_simulated = definition.display_name, definition.reader == "arena"
@@ -163,6 +167,8 @@ def leaderboard(
     for name, board in boards.groupby("judge", sort=False):
         title = f"{plain(what)}, judged by {plain(name)}, in Elo"
         show_leaderboard(console, board, title, *stored_evidence(corpus, str(name)))
+        if changed := stored_changes(corpus, str(name)):
+            console.print(f"[yellow]Note[/]: {plain(changed)}", soft_wrap=True)
     if (report := home() / "reports" / f"{corpus}.html").exists():
         console.print(f"Report: {plain(report.absolute().as_uri())}", soft_wrap=True)
 

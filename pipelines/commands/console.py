@@ -18,15 +18,13 @@ from rich.padding import Padding
 from rich.segment import Segments
 from rich.text import Text
 
-from assets.judging.asking import PROGRESS
-from assets.provenance import CHANGED
+from assets.messages import news_in
 from judgeline.judges.judge_plan import JudgePlan, told
 from judgeline.options import COULD_NOT_RUN, GATE_FAILED, OK
 from judgeline.report import inert
 from judgeline.terminal import open_console, plain, printable
 
 _Table = tuple[dg.AssetKey, str]
-_NEWS = PROGRESS, f"{CHANGED}: "  # what the messages begin with that are shown
 _BOARD_STANDS = "checks_of_leaderboard"  # the step after which a leaderboard holds
 _PAUSE_S = 20.0  # between lines about one step, where no bar can move
 _MARKS = {"done": "green", "ok": "dim", "warn": "yellow", "FAIL": "bold red"}
@@ -173,10 +171,8 @@ class RunReporter(logging.Handler):
 
     def message(self, text: str, level: int = logging.INFO) -> None:
         """Show how far a long step is, beside the progress bar; a warning on a line of its own."""
-        kind = next((kind for kind in _NEWS if text.startswith(kind)), None)
-        if kind is None:
+        if not (news := news_in(text)):
             return
-        news = text.removeprefix(kind)
         if level >= logging.WARNING:
             said(self.console, f"  warn {news}")
             return

@@ -12,6 +12,7 @@ from judgeline.io import as_table
 from judgeline.paths import tables_uri
 from judgeline.planning import CALLS, Rated
 from judgeline.rating_options import RatingOptions
+from judgeline.report import changes_text
 from judgeline.steps.coding import said_family
 from judgeline.steps.step import as_columns
 from judgeline.suggest import unknown_name
@@ -187,6 +188,15 @@ def stored_evidence(corpus: str, judge: str) -> list[pd.DataFrame | None]:
         return []
     summary = as_table(summarise(as_columns(HeldOutRatings, heldout)))
     return [calibration, summary, predictions]
+
+
+def stored_changes(corpus: str, judge: str) -> str:
+    """Return the changes of a judge's board since the board before it; empty for none."""
+    from resources.tables.store import open_store
+
+    store, key = open_store(), ("leaderboard", corpus, judge)
+    before, board = store.before(*key), store.stored(*key)
+    return "" if board is None else changes_text(before, board)
 
 
 def print_conclusion(console: Console, corpus: str) -> None:

@@ -29,6 +29,7 @@ _SLUG = re.compile(SLUG)
 PREVIEW_ROWS = 5
 PREVIEW_COLUMNS = 12
 CELL_WIDTH = 60
+_BEFORE = "_before"  # ends the folder of tables that newer ones replaced
 _CACHE_BYTES = 128 << 20  # of tables that stay in memory once read
 
 # Dagster keeps the local variables of the function that makes the first of such a record: no table.
@@ -53,9 +54,7 @@ class ParquetStore(dg.UPathIOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Store a table with the types of its declaration; a Failure if it has other columns."""
-        from resources.tables.declared import TABLES  # whose forms judges have
-
-        declared = TABLES.get(context.asset_key.path[-1]) if context.has_asset_key else None
+        declared = _declared(context.asset_key.path[-1]) if context.has_asset_key else None
         if declared is not None and isinstance(obj, pd.DataFrame):
             if differing := sorted({*obj.columns} ^ {*declared.columns}):
                 raise dg.Failure(
@@ -80,11 +79,8 @@ class ParquetStore(dg.UPathIOManager):
             )
         table = pa.Table.from_pandas(obj, preserve_index=False)
         written = _stored_alike(path, table) or _in_parquet(table)
-        if path.protocol in ("", "file"):
-            write_whole(Path(path.path), memoryview(written))
-        else:  # one PUT is atomic; a rename would be a copy and a delete
-            with path.open("wb") as sink:
-                sink.write(written)
+        self._remember(path)
+        _write(path, memoryview(written))
         with suppress(dg.DagsterInvariantViolationError):  # called outside of a step
             version = dg.DataVersion(hashlib.blake2b(written, digest_size=16).hexdigest())
             context.step_context.set_data_version(context.asset_key, version)
@@ -141,6 +137,18 @@ class ParquetStore(dg.UPathIOManager):
             "preview": dg.MetadataValue.md(preview(obj)),
         }
 
+    def _remember(self, path: UPath) -> None:
+        """Keep the table at a path that is about to be replaced, if its kind is remembered."""
+        asset, *keys = path.relative_to(self._base_path).parts
+        declared = _declared(asset)
+        if declared is not None and declared.remembered and path.exists():
+            kept = self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
+            _write(kept, memoryview(path.read_bytes()))
+
+    def before(self, asset: str, *keys: str) -> pd.DataFrame | None:
+        """Return the table that the newest one of an asset's partition replaced, or None."""
+        return self.stored(f"{asset}{_BEFORE}", *keys)
+
     def _path_of(self, asset: str, *keys: str) -> UPath:
         path = self.make_safe_partition_path(self._base_path / asset, "/".join(keys))
         return self._with_extension(path)
@@ -177,6 +185,20 @@ class ParquetStore(dg.UPathIOManager):
         """Return the judges with a stored table of an asset and corpus."""
         folder = self.make_safe_partition_path(self._base_path / asset, corpus)
         return sorted(path.stem for path in folder.glob("*.parquet")) if folder.exists() else []
+
+
+def _declared(name: str) -> Table | None:
+    from resources.tables.declared import TABLES  # whose forms judges have
+
+    return TABLES.get(name)
+
+
+def _write(path: UPath, content: memoryview) -> None:
+    if path.protocol in ("", "file"):
+        write_whole(Path(path.path), content)
+    else:  # one PUT is atomic; a rename would be a copy and a delete
+        with path.open("wb") as sink:
+            sink.write(content)
 
 
 def _in_parquet(table: pa.Table) -> pa.Buffer:

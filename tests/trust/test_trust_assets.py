@@ -8,7 +8,8 @@ from catalogs import catalog_of
 
 from assets.corpus import assets as corpus
 from assets.judging import assets as judging
-from assets.judging.asking import PROGRESS, why_not_asked
+from assets.judging.asking import why_not_asked
+from assets.messages import PROGRESS
 from assets.partitions import corpus_judge_key, register
 from assets.trust import assets as module
 from assets.voting import assets as voting

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from assets.judging.asking import _log
+from assets.messages import SHOWN
 from judgeline.terminal import open_console
 from pipelines.commands.console import (
     RunOutcome,
@@ -155,16 +156,6 @@ def test_a_terminal_gets_a_bar_that_disappears():
     assert "\x1b[2K" in out.getvalue()  # the line of the bar is cleared
 
 
-def test_what_changed_on_a_board_has_a_line_and_other_log_lines_have_none():
-    out = io.StringIO()
-    with RunReporter(open_console(file=out, width=80)) as reporter:
-        reporter.begin("judge job", 3)
-        reporter.message("changed: 3 of 4 models are rated by votes", logging.WARNING)
-        reporter.message("changed its mind", logging.WARNING)
-    assert "warn 3 of 4 models are rated by votes" in out.getvalue()
-    assert "its mind" not in out.getvalue()
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(is_terminal):
     @dg.asset
@@ -192,6 +183,16 @@ def test_a_warning_about_a_judge_has_a_line_in_the_terminal_and_in_the_run_log(i
         ]
     assert out.getvalue().count("warn j: HTTP 429, waits 120 s, attempt 2 of 8") == 1
     assert logged == ["judging: j: HTTP 429, waits 120 s, attempt 2 of 8"]
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_a_message_of_each_kind_is_shown_without_it_and_any_other_is_not(kind):
+    out = io.StringIO()
+    with RunReporter(open_console(file=out, width=80)) as reporter:
+        reporter.message(f"{kind}model-a moves most", logging.WARNING)
+        reporter.message("wrote a file", logging.WARNING)
+    assert "  warn model-a moves most" in out.getvalue()
+    assert not {kind.strip(), "wrote"} & {*out.getvalue().split()}
 
 
 def test_a_job_is_one_line_with_counts_unless_more_is_asked_for():

@@ -11,7 +11,7 @@ import typer
 from voters import embedded, voted
 
 import judgeline
-from judgeline.api import Settings
+from judgeline.api import Settings, rank_file
 from judgeline.cli import VOTED, app, main
 from judgeline.paths import ROOT
 from judgeline.planning import Rated, frontier_of
@@ -174,6 +174,52 @@ def test_what_votes_on_one_more_model_do_to_the_others_is_told(battles, tmp_path
     said = " ".join(capsys.readouterr().out.split())
     assert "With these votes: " in said
     assert "9 of 12 models are rated by judge and votes, before by votes" in said
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"std_error": "analytic"},
+        {"n_resamples": 0},
+        {"n_resamples": 50, "method": "soft"},
+        {"methods": ("gap", "hard")},
+        {"withhold": ("kappa",), "thresholds": {"kappa": 0.99}},
+        {"thresholds": {"skill": 0.99}},
+    ],
+)
+def test_the_board_before_costs_no_diagnosis_and_has_the_ratings_of_a_whole_ranking(
+    battles, tmp_path, monkeypatch, named
+) -> None:
+    settings = Settings(**named)
+    late = battles[["model_a", "model_b"]].ge("model-09").any(axis=1)
+    few = battles.assign(human_outcome=battles["human_outcome"].mask(late))
+    cast = [
+        json.dumps({
+            "page": "p", "key": vote_key(row.battle_id), "rater": "r", "rater_number": 1,
+            "shown_first": "a", "choice": "first" if row.human_outcome else "second",
+            "probability": 0.5, "place": place, "n_possible": 99999,
+            "time": "2026-11-28T01:00:00Z", "seconds": 4.0,
+        })
+        for place, row in enumerate(battles[late].dropna().itertuples(), 1)
+    ]  # fmt: skip
+    file, votes = tmp_path / "battles.csv", tmp_path / "votes.jsonl"
+    few.to_csv(file, index=False)
+    votes.write_text("\n".join(cast) + "\n", "utf-8")
+    diagnosed, compared = [], []
+    diagnose = judgeline.steps.diagnostics.diagnose_judge
+    monkeypatch.setattr(
+        "judgeline.steps.diagnostics.diagnose_judge",
+        lambda *given, **options: diagnosed.append(1) or diagnose(*given, **options),
+    )
+    monkeypatch.setattr(
+        "judgeline.api.changes_text", lambda *boards: compared.append(boards[0]) or ""
+    )
+    rank_file(file, tmp_path / "out", settings, report=False, votes=[votes])
+    assert len(diagnosed) == (2 if "kappa" in settings.withhold else 1)
+    whole = judgeline.rank(few, settings).leaderboard
+    names = ["model", "method", "basis", "rating", "evidence"]
+    pd.testing.assert_frame_equal(compared[0][names], whole[names], check_exact=True)
 
 
 def test_commands_on_a_file_of_battles_share_the_options_that_read_it() -> None:

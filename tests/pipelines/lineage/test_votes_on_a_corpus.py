@@ -15,8 +15,7 @@ from upath import UPath
 from voters import embedded, voted
 
 import judgeline
-from assets.partitions import corpus_judge_key
-from assets.provenance import latest, metadata_of
+from assets.messages import CHANGES
 from assets.voting.assets import read_files
 from judgeline.cli import main
 from judgeline.tables.corpus import VOTES
@@ -42,10 +41,20 @@ def drop(workshop, *files: Path) -> Path:
     return folder
 
 
-def changes(workshop) -> str:
-    """Return what the newest leaderboard says of the one before it."""
-    made = latest(workshop.instance, "leaderboard", corpus_judge_key("tiny", "careful"))
-    return str(metadata_of(made)["changed"])
+def changes(capsys) -> str:
+    """Return what the command says of the leaderboard before the newest one; empty for nothing."""
+    assert main(["leaderboard", "--corpus", "tiny", "--judge", "careful"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    of_boards = [line for line in lines if line.startswith("Note: Since the board before: ")]
+    assert len(of_boards) < 2
+    return of_boards[0].removeprefix("Note: ") if of_boards else ""
+
+
+def logged(workshop) -> list[str]:
+    """Return what runs have logged of the leaderboards before theirs."""
+    runs = workshop.instance.get_runs()
+    entries = (entry for run in runs for entry in workshop.instance.all_logs(run.run_id))
+    return [entry.user_message for entry in entries if "Since the board" in entry.user_message]
 
 
 def requested(workshop, monkeypatch) -> list[str]:
@@ -72,7 +81,7 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     before, page = workshop.files(), tmp_path / "vote.html"
     scored = workshop.stored("scored_battles", "tiny", "careful")
     was = workshop.stored("leaderboard", "tiny", "careful")
-    assert changes(workshop) == ""
+    assert changes(capsys) == ""
     new = unvoted(was)
     ask = ["vote", "--corpus", "tiny", "--goal", f"place {new} within 60", "--out", str(page)]
     assert main([*ask, "--raters", "3"]) == 1
@@ -118,13 +127,13 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     } == set()
     ranked = as_ranked(scored, workshop, files)
     board = workshop.stored("leaderboard", "tiny", "careful")
-    changed = changes(workshop)
-    assert changed.startswith("Since the board before: ")
+    changed = changes(capsys)
+    assert logged(workshop).count(f"{CHANGES}{changed}") == 1
     assert "models are rated by judge and votes, before by judge" in changed
     moved = board.set_index("model")["rating"] - was.set_index("model")["rating"]
     assert f"{moved.abs().idxmax()} moves most: " in changed
     page_of_judges = (workshop.home / "reports" / "tiny.html").read_text("utf-8")
-    assert changed.split(": ")[0] in unescape(page_of_judges)
+    assert changed in unescape(page_of_judges)
     n_votes = len({one["key"] for order in embedded(page)["raters"] for one in order})
     assert board.set_index("model").loc[new, "evidence"] == f"judge and {n_votes} votes"
     pd.testing.assert_frame_equal(
@@ -146,6 +155,9 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     again = workshop.files()
     boards = [name for name in before if name.startswith(("leaderboard", "heldout", "conformal"))]
     assert {name for name in boards if again[name] != before[name]} == set()
+    assert "models are rated by judge, before by judge and votes" in changes(capsys)
+    assert workshop.run("careful", select=["leaderboard"], force=True).errors == []
+    assert changes(capsys) == ""  # the same board again
 
 
 LINE = {"page": "p", "rater": "r", "shown_first": "b", "choice": "first", "probability": 0.5,
