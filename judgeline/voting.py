@@ -124,7 +124,7 @@ class VotePage(NamedTuple):
         is_known = math.isfinite(self.half_width)
         now = f"it is within {self.half_width:.0f} now" if is_known else "its interval has no ends"
         lines = [
-            f"About {self.n_needed} votes bring {model} within {wanted:g} Elo; {now}. "
+            f"About {self.n_needed} {_bring(self.n_needed)} {model} within {wanted:g} Elo; {now}. "
             f"{self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
             + f", {self.n_shared} of them for all" * (self.n_raters > 1)
             + "."
@@ -135,6 +135,10 @@ class VotePage(NamedTuple):
                 f"bring it within about {self.expected:.0f} Elo. Judge more of its battles."
             )
         return lines
+
+
+def _bring(n_votes: int) -> str:
+    return "vote brings" if n_votes == 1 else "votes bring"
 
 
 def _raters(count: int) -> str:
@@ -173,10 +177,11 @@ def write_page(
     best = np.sort(telling)[::-1][: max(len(telling) // 2, 1)].mean()
     to_come = frontier._replace(vote_noise=ELO_PER_LOGIT / math.sqrt(best))
     n_judged, before = max(float(own["n_battles"]), 1.0), float(own["n_votes"])
-    needed = max(to_come.votes_for(goal.half_width, n_judged) - before, 0.0)
     now = float(own["upper"] - own["lower"]) / 2
-    if now <= goal.half_width:
-        needed = 0.0
+    wider = now / to_come.half_width(n_judged, before) if before and math.isfinite(now) else 1.0
+    needed = 0.0
+    if not now <= goal.half_width:  # the curve is that of all models: it goes through this one's
+        needed = max(to_come.votes_for(goal.half_width / wider, n_judged) - before, 1.0)
     n_shared = min(SHARED, math.ceil(needed / 2)) if n_raters > 1 else 0
     n_battles = math.ceil(_SPARE * needed)
     drawn = draw_battles(telling, question, n_battles=n_battles, rng=rng)
@@ -186,7 +191,7 @@ def write_page(
         data = _page_data(chosen, draws, len(possible), n_raters, n_shared, rng)
         write_voting_page(path, data)
     votes = min(needed, len(drawn.rows)) + before
-    expected = to_come.half_width(n_judged, votes) if votes else now
+    expected = wider * to_come.half_width(n_judged, votes) if votes else now
     return VotePage(
         path, goal, now, expected, int(needed), len(drawn.rows), len(possible), n_shared, n_raters
     )

@@ -239,6 +239,26 @@ def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> 
     assert abs(np.mean(first) - 0.5) < 4 * 0.5 / np.sqrt(len(first))
 
 
+def test_a_voted_model_needs_votes_until_its_interval_is_as_narrow_as_asked(battles, tmp_path):
+    """The forecast is of all models, and need not be this one's interval."""
+    scored = battles.copy()
+    own = scored.index[(scored["model_a"] == NEW) | (scored["model_b"] == NEW)][:20]
+    scored.loc[own, "human_outcome"] = np.arange(20) % 2
+    row = judgeline.rank(scored, FAST).leaderboard.set_index("model").loc[NEW]
+    now = (row["upper"] - row["lower"]) / 2
+    needed = []
+    for wanted in (now + 0.01, now - 0.01, 0.95 * now, 0.9 * now):
+        page = judgeline.vote(
+            scored, f"place {NEW} within {wanted}", tmp_path / f"{wanted}.html", FAST
+        )
+        assert page.half_width == pytest.approx(now)
+        needed.append(page.n_needed)
+    assert needed[0] == 0
+    assert 1 <= needed[1] <= 2
+    assert needed[1] < needed[2] < needed[3]
+    assert "About 1 vote brings" in page._replace(n_needed=1).lines()[0]
+
+
 def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
     (tmp_path / "none").mkdir()
     read = [str(file), "--votes", str(tmp_path / "none")]
