@@ -40,8 +40,8 @@ _WINNER = r"winner|verdict|vote|outcome|better|preference|result|decision"
 _VOTES = r"label|gold|human|expert|annot|people|user|rater|coder|vote|crowd"
 _VOTE = "{name} may be votes: if people decided, state human_outcome={name} as well."
 _BESIDE = (
-    "{name} is taken as votes of people, beside scores of a judge: if a judge decided, state "
-    "judge_winner={name} in place of human_outcome and of the scores."
+    "{name} is taken as votes of people, beside {what} of a judge: if a judge decided, state "
+    "judge_winner={name} in place of human_outcome and of the {what}."
 )
 _QUESTION = r"(?i)(question|prompt)[ _-]?(key|id|idx|index|number)?"
 _GAP = r"delta|diff|margin|gap"
@@ -155,9 +155,10 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
     few = [one for one in others if 2 <= len(one.different) <= _MOST_CODES]
     votes = [one.name for one in few if re.search(_VOTES, one.name, re.I) and not _is_machine(one)]
     known = {*pair[0].different, *pair[1].different, *codes}
-    if found := _scored_and_voted(others, known):
-        beside = _BESIDE.format(name=found[0]["human_outcome"])
-        return Guess("battles", beside, "battles", {**models, **found[0]}, found[1])
+    for what, find in (("scores", _scored_and_voted), ("verdicts", _judged_and_voted)):
+        if found := find(others, known):
+            beside = _BESIDE.format(name=found[0]["human_outcome"], what=what)
+            return Guess("battles", beside, "battles", {**models, **found[0]}, found[1])
     others = [one for one in others if one.name not in votes]
     lacks = "".join(_VOTE.format(name=name) for name in votes[:1])
     if found := _judged(others, known):
@@ -186,6 +187,22 @@ def _scored_and_voted(
     if not scores or not verdict or verdict[0] in scores.values():
         return None
     return {"human_outcome": verdict[0], **scores}, verdict[1]
+
+
+def _judged_and_voted(
+    columns: Sequence[Column], known: set[Any]
+) -> tuple[dict[str, str], str] | None:
+    """Return a verdict that a machine gave, the votes beside it, by ours, and their codes."""
+    parts = [[one for one in columns if _is_machine(one) is machine] for machine in (False, True)]
+    found = [_verdict(part, known) for part in parts]
+    if not found[0] or not found[1]:
+        return None
+    names = [name for name, _ in filter(None, found)]
+    both = [code_of(value) for one in columns if one.name in names for value in one.different]
+    codes = [code for code in dict.fromkeys(both) if not looks_failed(code)]
+    is_stated = any(codes for _, codes in filter(None, found))
+    own = {"human_outcome": names[0], "judge_winner": names[1]}
+    return own, coding_of(codes) if is_stated else ""
 
 
 def _scores(columns: Sequence[Column]) -> dict[str, str]:
