@@ -75,9 +75,9 @@ from judgeline.report import (
     write_report,
 )
 from judgeline.settings import Settings
+from judgeline.steps import STEPS, run
 from judgeline.steps.coding import coded, once, said_family, units
 from judgeline.steps.comparison import pooled_board
-from judgeline.steps.memory import STEPS, run
 from judgeline.steps.rationales import learnt
 from judgeline.steps.reference import anchored
 from judgeline.steps.reliability import repeated_measurements, weakness

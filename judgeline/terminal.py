@@ -62,13 +62,14 @@ def open_console(**options: Any) -> Console:
 
 def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
     """Return a leaderboard as a table for the terminal; ratings and intervals in Elo points."""
-    from judgeline.intervals import WITHHELD, withheld_reason
+    from judgeline.intervals import COUNTS, WITHHELD, withheld_reason
     from judgeline.report.wording import rank_text
 
     table = Table(title=title, title_justify="left")
     table.add_column("rank", justify="right", no_wrap=True)
     table.add_column("model", overflow="fold")
-    for name in ("rating", "interval", "evidence", "judge\nalone", "votes\nalone", "battles"):
+    counts = [name.removeprefix("n_").replace("_", " ") for name in COUNTS]
+    for name in ("rating", "interval", "evidence", "judge\nalone", "votes\nalone", *counts):
         table.add_column(name, justify="right", no_wrap=name != "evidence")
     table.add_column("flags", overflow="fold")
     for row in board.to_dict("records"):
@@ -76,9 +77,12 @@ def leaderboard_table(board: "pd.DataFrame", title: str) -> Table:
         is_hidden = math.isnan(row["rating"])
         interval = "-" if is_hidden else f"{elo(row['lower'])} to {elo(row['upper'])}"
         cells = (rank_text(row), row["model"], elo(row["rating"]), interval)
-        alone = (elo(row["judge_rating"]), elo(row["human_rating"]), row["n_battles"])
+        alone = (elo(row["judge_rating"]), elo(row["human_rating"]))
         flags = row["flags"].removeprefix(WITHHELD + reason).lstrip(";")
-        texts = map(printable, (*cells, row["evidence"] or "-", *alone, flags))
+        texts = map(
+            printable,
+            (*cells, row["evidence"] or "-", *alone, *(row[name] for name in COUNTS), flags),
+        )
         table.add_row(*map(Text, texts))  # which nobody reads as markup
     return table
 

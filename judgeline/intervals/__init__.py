@@ -3,6 +3,7 @@
 from judgeline.intervals.board import (
     BEYOND,
     BY_JUDGE,
+    COUNTS,
     FAR,
     OF_THE_JUDGE,
     WITHHELD,
@@ -73,7 +74,7 @@ from judgeline.intervals.refits import (
 )
 
 __all__ = [
-    "BEYOND", "BROKEN_FROM", "BY_JUDGE", "FAR", "NARROWEST", "OF_THE_JUDGE", "WITHHELD",
+    "BEYOND", "BROKEN_FROM", "BY_JUDGE", "COUNTS", "FAR", "NARROWEST", "OF_THE_JUDGE", "WITHHELD",
     "Calibrating", "ConformalCalibration", "Difference", "Frontier",
     "JudgeAndVotes", "Leaderboard", "Mix", "RatedModels", "RefitErrors",
     "RunningCoverage", "Skill", "VarianceShares", "VotedRatings", "Worth", "base_of",

@@ -38,6 +38,9 @@ OF_THE_JUDGE = (
 )  # fmt: skip
 """Columns that the judge alone has a say in."""
 
+COUNTS = ("n_battles",)
+"""Columns, counts, that terminal and report show after the ratings."""
+
 
 class Leaderboard(NamedTuple):
     """One row per model, best rating first; models without a rating come last.

@@ -129,7 +129,9 @@ def _column(listed: str) -> Column:
     if found is None:
         raise ValueError(f"{listed!r} is no column: write field: Label | unit ~form")
     field, label, unit, form = found.groups()
-    usual = _USUAL.get(field) or Column(field, field.replace("_", " ").capitalize())
+    usual = _USUAL.get(field) or Column(
+        field, field.removeprefix("n_").replace("_", " ").capitalize()
+    )
     show, numeric = usual.show, usual.numeric
     if form is not None:
         show, numeric = FORMATS[form], form not in _TEXTS

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from judgeline.intervals import withheld_reason
+from judgeline.intervals import COUNTS, withheld_reason
 from judgeline.report.battles import Evidence, Lead
 
 COLUMNS: dict[str, str] = {
     "leaderboard": "rank best_rank model method rating lower upper evidence judge_rating "
-    "judge_lower judge_upper human_rating n_battles n_votes flags",
+    f"judge_lower judge_upper human_rating n_votes flags {' '.join(COUNTS)}",
     "heldout_ratings": "model method rating human_rating residual",
     "beta_folds": "held_out_model beta std_error n_battles status",
     "conformal_calibration": "method miscoverage threshold n_models n_splits n_calibration n_test "

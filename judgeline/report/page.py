@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from judgeline.intervals import COUNTS
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
 from judgeline.report.folded import costs_finding, provenance_finding
-from judgeline.report.grid import sort_key
+from judgeline.report.grid import columns, sort_key
 from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import JudgeTables, require_columns
 from judgeline.report.methods_table import methods_section
@@ -161,6 +162,7 @@ def _environment() -> "jinja2.Environment":
     environment.filters["shortened"] = lambda text: shortened(inert(text), MOST_TEXT)
     environment.filters |= {"number": number, "count": count, "span": span}
     environment.filters |= {"key": sort_key, "status": status_words}
+    environment.globals["counts"] = columns("; ".join(f"{name} ~count" for name in COUNTS))
     return environment
 
 

@@ -8,30 +8,8 @@ import pandas as pd
 
 from judgeline.io import COUNT, n_battles_of
 from judgeline.settings import Settings
-from judgeline.steps import (
-    candidates,
-    diagnostics,
-    elo,
-    intervals,
-    methods,
-    quantitative,
-    reference,
-    reliability,
-    trust,
-    winrate,
-)
 from judgeline.steps.coding import once
-from judgeline.steps.step import Step
-
-_SYSTEMS = (
-    elo, methods, intervals, diagnostics, reliability, winrate, trust, reference, quantitative,
-    candidates,
-)  # fmt: skip
-
-STEPS: dict[str, Step] = {
-    one.name: one for system in _SYSTEMS for one in vars(system).values() if isinstance(one, Step)
-}
-"""Every declared step, by the name of its table."""
+from judgeline.steps.step import STEPS
 
 
 def run(

@@ -65,6 +65,10 @@ class Step:
         return made
 
 
+STEPS: dict[str, Step] = {}
+"""Every declared step, by the name of its table."""
+
+
 def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step]:
     """Declare the step that makes a table; its docstring says what one row is."""
 
@@ -76,7 +80,8 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
             raise ValueError(
                 f"step {table.name}: name in reads the settings it takes, or take none"
             )
-        return Step(table, function, reads)
+        STEPS[table.name] = Step(table, function, reads)
+        return STEPS[table.name]
 
     return declare
 

@@ -27,6 +27,7 @@ from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.grid import FIELDS, columns
 from judgeline.report.wording import flag_words, number, span
 from judgeline.tables.words import WORDS
+from judgeline.terminal import leaderboard_table
 from judgeline.winrate import LabelPlans, WinRateCoverage
 
 
@@ -204,6 +205,22 @@ def test_the_leader_is_the_first_of_the_board_or_none(tmp_path: Path) -> None:
     assert not re.search(r" leads(:| those)", page)
     usual = write(tmp_path / "usual.html", [judge()], comparison=None)
     assert f"{escape(first)} leads: " in usual
+
+
+def test_a_count_of_the_board_is_shown_by_its_name_in_terminal_and_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("intervals", "report.page"):
+        monkeypatch.setattr(f"judgeline.{module}.COUNTS", ("n_battles", "n_met_models"))
+    board = example_judge().leaderboard
+    board = board.assign(n_met_models=[7001 + row for row in range(len(board))])
+    page = write(tmp_path / "counts.html", [judge(leaderboard=board)], comparison=None)
+    assert '<span class="label">Met models</span></th>' in page
+    assert 'data-key="7001.0">7\u2009001</td>' in page
+    shown = leaderboard_table(board, "")
+    cells = {str(column.header): [str(cell) for cell in column.cells] for column in shown.columns}
+    assert cells["met models"][0] == "7001"
+    assert cells["battles"] == board["n_battles"].astype(str).tolist()
 
 
 def test_widths_that_no_half_could_try_are_not_called_unbounded(tmp_path: Path) -> None:
