@@ -202,8 +202,8 @@ def _specs() -> list[dg.AssetCheckSpec]:
         for spec in step.check_specs
         if spec.partitions_def == CORPUS_JUDGE and spec.asset_key.to_user_string() not in _APART
     ]
-    place = {name: i for i, name in enumerate(TABLES)}
-    return sorted(specs, key=lambda spec: place[spec.asset_key.to_user_string()])
+    order = [*OF_CORPUS, *OF_JUDGE, *TABLES]  # as they are made, then the companions
+    return sorted(specs, key=lambda spec: order.index(spec.asset_key.to_user_string()))
 
 
 def is_settled(checks: pd.DataFrame) -> bool:
