@@ -34,7 +34,7 @@ from judgeline.options import (
     with_settings,
 )
 from judgeline.rating_options import STATED, RatingOptions
-from judgeline.suggest import QualityGateError
+from judgeline.suggest import QualityGateError, message_of
 from judgeline.terminal import complain, open_console, plain, show_ranked, silence
 
 if TYPE_CHECKING:
@@ -756,10 +756,13 @@ def vote(
 
 
 def _files_of_votes(given: Sequence[Path]) -> list[Path]:
-    """Return files, and those of folders whose names end in .jsonl."""
-    held = {one: sorted(one.glob("*.jsonl")) if one.is_dir() else [one] for one in given}
+    """Return files, and those of folders whose names end in .jsonl and are not hidden."""
+    held = {one: sorted(one.glob("[!.]*.jsonl")) if one.is_dir() else [one] for one in given}
     if empty := [str(one) for one, files in held.items() if not files]:
-        raise ValueError(f"no file of votes (*.jsonl) in {', '.join(empty)}")
+        raise ValueError(
+            f"no file of votes (*.jsonl) in {', '.join(empty)}; move what the page saved there, or "
+            "name the file with --votes"
+        )
     return [file for files in held.values() for file in files]
 
 
@@ -945,10 +948,8 @@ def _answer(arguments: Sequence[str] | None) -> int:
         complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
         return COULD_NOT_RUN
     except (ValueError, RuntimeError, OSError, QualityGateError) as error:
-        # an error that names an argument of the library names the option here
-        message = error.as_option() if hasattr(error, "as_option") else str(error)
         of_gate = isinstance(error, QualityGateError)
-        complain("Quality gate failed" if of_gate else "Error", message or type(error).__name__)
+        complain("Quality gate failed" if of_gate else "Error", message_of(error))
         return GATE_FAILED if of_gate else COULD_NOT_RUN
     if code == INTERRUPTED:  # some versions of typer return it, others raise Abort
         _Interrupt.is_answered = True

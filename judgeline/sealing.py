@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from inspect import signature
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std
            "miscoverage", "anchors"]  # fmt: skip
 _SCORED = ["model", "method", "miscoverage", "covered", "residual", "origin_shift", "scored_at"]
 _KEYS = ("seal", "sealed_at", "n_sealed", "model", "miscoverage", "covered", "scored_at")
+_PARTS = ("format", "sealed_at", "code", "settings", "reading", "source", "inputs", "board",
+          "predictions")  # fmt: skip
 _UNVERIFIED = (
     "who voted and what the judge was: the files say so, and nobody can recompute it",
     "when it was sealed, unless its digest was published at that time",
@@ -148,20 +151,42 @@ def read_seal(path: Path) -> Document:
     ValueError of a seal that another version of judgeline wrote in another form.
     """
     text = path.read_bytes().decode("utf-8", "surrogateescape")
+    if (document := _whole(text)) is None:
+        if _whole(text.removeprefix("\ufeff").replace("\r\n", "\n")) is not None:
+            raise QualityGateError(
+                f"{path} has other ends of lines or a byte order mark since it was sealed: restore "
+                "it byte by byte (in git, with '*.seal.json -text' in .gitattributes)"
+            )
+        raise QualityGateError(
+            f"{path} is no seal, or was changed since it was sealed: name the file that judgeline "
+            "seal wrote, or restore it byte by byte"
+        )
+    other = ", ".join(_of_another_form(document))
+    if other or document["format"] != _FORMAT:
+        by = document.get("code", {}).get("judgeline")
+        raise ValueError(
+            f"{path} was sealed by judgeline {by} in another form"
+            f"{f' ({other})' * bool(other)}: read it by that version"
+        )
+    return document
+
+
+def _of_another_form(document: Document) -> list[str]:
+    """Return the parts that a seal lacks, and the settings and options that are unknown here."""
+    lacking = {*_PARTS} - {*document}
+    settings = {*document.get("settings", ())} - {*STATED}
+    reading = {*document.get("reading", ())} - {*signature(rank).parameters}
+    return [*sorted(lacking), *sorted(settings), *sorted(reading)]
+
+
+def _whole(text: str) -> Document | None:
+    """Return the document of a seal's text; None if it is not the text that was written."""
     try:
         document = json.loads(text)
         is_whole = _text(document) == text and document["digest"] == digest_of(document)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        is_whole = False
-    if not is_whole:
-        raise QualityGateError(f"{path} is no seal, or was changed since it was sealed")
-    odd = sorted({*document["settings"]} - {*STATED})
-    if document["format"] != _FORMAT or odd:
-        raise ValueError(
-            f"{path} was sealed by judgeline {document['code'].get('judgeline')} in another form"
-            f"{' (' * bool(odd)}{', '.join(odd)}{')' * bool(odd)}: read it by that version"
-        )
-    return dict(document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return dict(document) if is_whole else None
 
 
 # ------------------------------------------------------------------ verifying
@@ -216,6 +241,10 @@ def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -
     else:
         problems.append(f"its digest is {document['digest']}, and {expect} was expected")
     source = file or path.parent / document["source"]
+    if file is None and not source.exists():
+        raise ValueError(
+            f"no battles at {source}, where they lay beside the seal: name them with --file"
+        )
     votes = {path.parent / name: digest for name, digest in document.get("votes", {}).items()}
     changed = changed_inputs(document["inputs"], source) + _changed_votes(votes)
     problems += (differing := changed or _differing_rows(document, source, [*votes]))
@@ -298,10 +327,14 @@ class PredictionRecord:
     def lines(self) -> list[str]:
         """Return the record in sentences."""
         against = f"evidence against {100 * self.promised:.4g} %: {self.evidence:.2g}"
+        record = f"{self.n_held} of {self.n_scored} held; {against}."
+        waiting = "1 prediction of these seals waits"
+        if self.n_waiting != 1:
+            waiting = f"{self.n_waiting} predictions of these seals wait"
         lines = [
-            f"{self.n_held} of {self.n_scored} held; {against}.",
-            f"{self.n_new} new; {self.n_waiting} of these seals wait for votes. Evidence counts "
-            f"{self.n_releases} complete releases; from {BROKEN_FROM:g} on the promise is broken.",
+            record if self.n_scored else "No prediction was scored yet.",
+            f"{self.n_new} new; {waiting} for votes. Evidence counts {self.n_releases} complete "
+            f"releases; from {BROKEN_FROM:g} on the promise is broken.",
         ]
         return lines + ["The promise is broken: read intervals as too narrow."] * self.is_broken
 
@@ -336,8 +369,8 @@ def score_seals(
     """
     entries, new, n_waiting, now = read_ledger(ledger, _KEYS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
-    for path in paths:
-        document = read_seal(path)
+    seals = {one["digest"]: one for one in map(read_seal, paths)}  # one named twice counts once
+    for document in seals.values():
         digest, rows = document["digest"], document["predictions"]
         own = {"seal": digest, "sealed_at": document["sealed_at"], "n_sealed": len(rows)}
         left = [row for row in rows if (digest, row["model"]) not in known]
@@ -361,6 +394,11 @@ def _scored(
 ) -> list[Entry]:
     settings = Settings(**document["settings"])
     board = rank(votes, settings, **(reading or document["reading"])).leaderboard
+    if not {row["model"] for row in document["board"]} & {*board["model"]}:
+        raise ValueError(
+            f"no model of the seal, such as {document['board'][0]['model']}, is in {votes}: name "
+            "the battles of the sealed models with --votes"
+        )
     table = pd.DataFrame(left).assign(anchors=[json.dumps(row["anchors"]) for row in left])
     further = pd.DataFrame(columns=PEOPLE, dtype=float)
     record = score_predictions(typed_record(table), board, further, now=now)

@@ -1,8 +1,10 @@
 """Words of messages: a wrong value or argument, and suggestions for an unknown name."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def near_names(value: str, known: Iterable[str]) -> str:
@@ -14,6 +16,33 @@ def near_names(value: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return f"known are {', '.join(names)}." if names else "none is known yet."
+
+
+def missing_file(path: Path) -> str:
+    """Return the message that there is no file at a path, with the nearest name beside it."""
+    neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, neighbours, n=1)
+    hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
+    return f"no file at {path}; {hint}"
+
+
+def _of_system(error: OSError) -> str:
+    """Return the message of an error of the file system, with the file and the remedy."""
+    name = error.filename2 or error.filename
+    if not isinstance(name, str | os.PathLike):
+        return str(error)
+    path = Path(name)
+    if isinstance(error, FileNotFoundError):
+        if path.parent.is_dir():
+            return missing_file(path)
+        return f"no folder at {path.parent}; make it, or name another"
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder; name a file"
+    if isinstance(error, NotADirectoryError):
+        return f"{path} lies below a file, as below a folder; name another"
+    if isinstance(error, PermissionError):
+        return f"{path} may not be read or written by this user; change its rights, or name another"
+    return str(error)
 
 
 def unknown_name(kind: str, value: str, known: Iterable[str], where: str) -> str:
@@ -59,3 +88,11 @@ class ArgumentError(ValueError):
 
 class QualityGateError(Exception):
     """Battles, or their judge, fail a quality gate, so that no model is rated by them."""
+
+
+def message_of(error: Exception) -> str:
+    """Return what the command line prints of an error: options by their names, files, remedies."""
+    if isinstance(error, ArgumentError):
+        return error.as_option()
+    message = _of_system(error) if isinstance(error, OSError) else str(error)
+    return message or type(error).__name__

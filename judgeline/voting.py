@@ -274,7 +274,9 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
     """
     rows = [row for path in paths for row in vote_rows(Path(path).read_bytes(), str(path))]
     if not rows:
-        raise ValueError(f"no vote in {', '.join(map(str, paths)) or 'no file'}")
+        raise ValueError(
+            f"no vote in {', '.join(map(str, paths)) or 'no file'}; save the votes again"
+        )
     return last_votes(rows)
 
 

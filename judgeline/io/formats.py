@@ -7,7 +7,6 @@ also in gzip, bzip2, xz or zip.
 import bz2
 import codecs
 import csv
-import difflib
 import glob
 import gzip
 import io
@@ -25,6 +24,7 @@ from typing import IO, Any, cast
 import numpy as np
 import pandas as pd
 
+from judgeline.suggest import missing_file
 from judgeline.verdict import unique_members
 
 SUFFIXES: dict[str, str] = {
@@ -84,12 +84,9 @@ def files_of(path: Path) -> list[Path]:
             f"{path} holds no file that ends in one of {', '.join([*SUFFIXES, LOG])}; name a file, "
             "or a folder of them"
         )
-    neighbours = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, neighbours, n=1)
-    hint = f"did you mean {path.with_name(near[0])}?" if near else "check the path"
     if path.exists():
         raise ValueError(f"{path} is no file on a disk; write its content into one and name that")
-    raise ValueError(f"no file at {path}; {hint}")
+    raise ValueError(missing_file(path))
 
 
 def _known_files(paths: Iterable[Path]) -> list[Path]:

@@ -20,7 +20,9 @@ def read_ledger(path: Path, keys: Collection[str]) -> list[Entry]:
     if not path.exists():
         return []
     entries = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             entry = json.loads(line)
         except ValueError:
@@ -35,8 +37,13 @@ def read_ledger(path: Path, keys: Collection[str]) -> list[Entry]:
 
 
 def extend_ledger(path: Path, entries: Iterable[Entry]) -> None:
-    """Append entries to a ledger and flush them to the disk; the file is made if missing."""
+    """Append entries to a ledger and flush them to the disk; the file is made if missing.
+
+    An editor may have left the last entry without an end of its line.
+    """
     lines = "".join(json.dumps(entry, allow_nan=False) + "\n" for entry in entries)
+    is_open = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+    lines = "\n" * (is_open and bool(lines)) + lines
     with path.open("a", encoding="utf-8", newline="\n") as ledger:
         ledger.write(lines)
         ledger.flush()

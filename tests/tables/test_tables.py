@@ -10,6 +10,7 @@ import pytest
 from dagster._core.definitions.data_version import DATA_VERSION_TAG
 
 from assets.partitions import CORPUS, CORPUS_JUDGE, corpus_judge_key, read_as, register
+from judgeline.tables.intervals import LEADERBOARD
 from resources.tables.store import ParquetTables, _TableCache, open_store, preview, require_slug
 
 FRAME = pd.DataFrame(
@@ -134,6 +135,27 @@ def test_a_failed_write_leaves_the_old_table_and_no_scrap(instance, tmp_path, mo
     assert not _make(stored, instance, tmp_path, "tiny").success
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["tiny.parquet"]
     pd.testing.assert_frame_equal(open_store(str(tmp_path)).stored("stored", "tiny"), FRAME)
+
+
+@pytest.mark.parametrize("uri", [None, "memory://judgeline-remembered"])
+def test_the_leaderboard_before_is_kept_and_no_other_table(instance, tmp_path, uri):
+    place, boards = uri or str(tmp_path), []
+    key = corpus_judge_key("tiny", "j1")
+    known = pd.DataFrame({"model": ["a"], "n_battles": [1], "n_votes": [0]})
+    columns = LEADERBOARD.filled(known)
+
+    @dg.asset(partitions_def=CORPUS_JUDGE)
+    def leaderboard():
+        return boards[-1]
+
+    for rating in (1500.0, 1520.0, 1520.0):
+        boards.append(columns.assign(rating=rating))
+        assert _make(leaderboard, instance, place, key).success
+        assert _make(judged, instance, place, key).success
+        before = open_store(place).before("leaderboard", "tiny", "j1")
+        kept = None if before is None else before["rating"].tolist()
+        assert kept == (None if len(boards) == 1 else [boards[-2]["rating"].iloc[0]])
+    assert open_store(place).before("judged", "tiny", "j1") is None
 
 
 @pytest.mark.parametrize("uri", [None, "memory://judgeline-rounding"])

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,6 +19,7 @@ from test_rank import simulated_battles
 import judgeline
 from judgeline.cli import main
 from judgeline.gating import gate_on
+from judgeline.io.ledgers import extend_ledger, read_ledger
 
 PAIR = {"new": "voted-3", "current": "voted-2"}
 LEVEL = {"miscoverage": 0.1, "error": 0.05}
@@ -118,6 +120,25 @@ def test_looks_are_counted_and_the_same_board_is_no_new_look(tmp_path) -> None:
         with pytest.raises(ValueError, match=told):
             look()
         assert ledger.read_text() == damaged
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text,
+        lambda text: text.rstrip(b"\n"),
+        lambda text: text.removeprefix(BOM_UTF8).replace(b"\r", b"").replace(b"\n", b"\r\n"),
+        lambda text: BOM_UTF8 + text.removeprefix(BOM_UTF8),
+        lambda text: text + b"\n",
+    ],
+)
+def test_a_ledger_that_an_editor_has_saved_counts_on(tmp_path, edit) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    for entry in ({"look": 1}, {"look": 2}):
+        extend_ledger(ledger, [entry])
+        ledger.write_bytes(edit(ledger.read_bytes()))
+        extend_ledger(ledger, [])
+    assert read_ledger(ledger, ["look"]) == [{"look": 1}, {"look": 2}]
 
 
 def test_planned_looks_end(tmp_path) -> None:

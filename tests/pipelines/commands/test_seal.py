@@ -110,11 +110,89 @@ def test_a_seal_that_is_forged_whole_differs_from_its_board_or_its_published_dig
     assert "input battles.csv is not what was sealed" in verify(path).problems
 
 
+def errors(capsys) -> str:
+    return " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", [["verify"], ["score", "--votes", "votes.csv"]])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("a.seal.jsn", "no file at a.seal.jsn; did you mean a.seal.json?"),
+        ("gone/a.seal.json", "no folder at gone; make it, or name another"),
+        ("folder", "folder is a folder; name a file"),
+        ("a.seal.json/b", "lies below a file"),
+    ],
+)
+def test_a_seal_that_is_not_there_is_named_with_the_remedy(
+    folder, monkeypatch, capsys, command, name, told
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("folder").mkdir()
+    assert main([*command, name]) == 1
+    said = errors(capsys)
+    assert told in said
+    assert "Errno" not in said
+
+
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace(b"\n", b"\r\n"), lambda text: b"\xef\xbb\xbf" + text]
+)
+def test_other_ends_of_lines_are_told_from_other_contents(folder, capsys, change) -> None:
+    path = folder / "a.seal.json"
+    path.write_bytes(change(path.read_bytes()))
+    assert main(["verify", str(path)]) == 2
+    assert "other ends of lines or a byte order mark" in errors(capsys)
+    path.write_bytes(path.read_bytes().replace(b"model-01", b"model-99"))
+    assert main(["verify", str(path)]) == 2
+    assert "was changed since it was sealed" in errors(capsys)
+
+
+@pytest.mark.parametrize("lacking", ["format", "code", "settings", "reading", "inputs", "board"])
+def test_a_seal_of_another_form_is_refused_by_its_version(folder, capsys, lacking) -> None:
+    path = folder / "a.seal.json"
+    document = {name: value for name, value in read_seal(path).items() if name != lacking}
+    document["digest"] = digest_of(document)
+    path.write_text(_text(document), "utf-8")
+    for command in (["verify"], ["score", "--votes", str(folder / "votes.csv")]):
+        assert main([*command, str(path)]) == 1
+        assert f"in another form ({lacking}): read it by that version" in errors(capsys)
+
+
+def test_an_unknown_option_of_reading_is_of_another_form(folder, capsys) -> None:
+    path = folder / "a.seal.json"
+    document = read_seal(path)
+    document["reading"]["by_hand"] = True
+    document["digest"] = digest_of(document)
+    path.write_text(_text(document), "utf-8")
+    assert main(["verify", str(path)]) == 1
+    assert "in another form (by_hand)" in errors(capsys)
+
+
+def test_battles_that_were_moved_are_named_by_an_option(folder, capsys) -> None:
+    path = folder / "a.seal.json"
+    (folder / "battles.csv").rename(folder / "moved.csv")
+    assert main(["verify", str(path)]) == 1
+    assert "battles.csv, where they lay beside the seal: name them with --file" in errors(capsys)
+    assert main(["verify", str(path), "--file", str(folder / "moved.csv")]) == 0
+
+
+def test_a_seal_named_twice_counts_once_and_other_models_are_refused(folder, capsys) -> None:
+    path, votes = str(folder / "a.seal.json"), folder / "votes.csv"
+    assert main(["score", path, path, "--votes", str(folder / "battles.csv")]) == 0
+    assert "2 predictions of these seals wait" in capsys.readouterr().out
+    votes.write_text(votes.read_text("utf-8").replace("model-", "other-"), "utf-8")
+    assert main(["score", path, "--votes", str(votes)]) == 1
+    assert "no model of the seal, such as model-" in errors(capsys)
+
+
 @pytest.mark.slow
 def test_predictions_are_scored_once(folder, capsys) -> None:
     path, record = folder / "a.seal.json", folder / "predictions.jsonl"
     assert main(["score", str(path), "--votes", str(folder / "battles.csv")]) == 0
-    assert "2 of these seals wait for votes. Evidence counts 0" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "No prediction was scored yet." in shown
+    assert "2 predictions of these seals wait for votes. Evidence counts 0" in shown
     assert main(["score", str(path), "--votes", str(folder / "votes.csv")]) == 0
     shown = capsys.readouterr().out
     entries = [json.loads(line) for line in record.read_text().splitlines()]

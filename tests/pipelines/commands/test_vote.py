@@ -259,6 +259,41 @@ def test_a_voted_model_needs_votes_until_its_interval_is_as_narrow_as_asked(batt
     assert "About 1 vote brings" in page._replace(n_needed=1).lines()[0]
 
 
+def test_hidden_files_in_a_folder_of_votes_are_passed_over(file, tmp_path, capsys) -> None:
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    page = tmp_path / "vote.html"
+    assert main(["vote", str(file), "--goal", f"place {NEW} within 40", "--out", str(page)]) == 0
+    voted(page, lambda number, sides: "tie", folder)
+    (folder / "._votes-1.jsonl").write_bytes(b"\0\5\x16\7")  # as an archive of macOS has it
+    (folder / ".jsonl").write_text("no vote", "utf-8")
+    ranked = ["rank", str(file), "--votes", str(folder), "--no-report", "--n-resamples", "0"]
+    assert main([*ranked, "--out", str(tmp_path / "out")]) == 0
+    assert " votes of one rater joined" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--votes", "gone.jsonl"], "no file at gone.jsonl; did you mean zero.jsonl?"),
+        (["--votes", "gone/v.jsonl"], "no folder at gone; make it, or name another"),
+        (["--votes", "zero.jsonl"], "no vote in zero.jsonl; save the votes again"),
+        (["--out", "folder"], "folder is a folder; name a file"),
+    ],
+)
+def test_files_that_cannot_be_read_or_written_are_named_with_the_remedy(
+    file, tmp_path, monkeypatch, capsys, options, told
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("zero.jsonl").touch()
+    goal = ["--goal", f"place {NEW} within 40", "--out", "vote.html"]
+    assert main(["vote", str(file), *goal, *options]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert told in said
+    assert "Errno" not in said
+
+
 def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
     (tmp_path / "none").mkdir()
     read = [str(file), "--votes", str(tmp_path / "none")]
