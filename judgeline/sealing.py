@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from inspect import signature
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from judgeline.atomic import write_whole
 from judgeline.comparing import promised, stated_rows
 from judgeline.intervals import BROKEN_FROM, evidence_against
 from judgeline.io import files_of
-from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
+from judgeline.io.ledgers import Entry, Kinds, extend_ledger, read_ledger
 from judgeline.rating_options import STATED
 from judgeline.report import json_value
 from judgeline.steps.predictions import PEOPLE, score_predictions, state_predictions, typed_record
@@ -36,7 +37,10 @@ _PROMISED = 0.05 + 1e-6  # Elo points: half of the last digit that a seal holds
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error",
            "miscoverage", "anchors"]  # fmt: skip
 _SCORED = ["model", "method", "miscoverage", "covered", "residual", "origin_shift", "scored_at"]
-_KEYS = ("seal", "sealed_at", "n_sealed", "model", "miscoverage", "covered", "scored_at")
+_KINDS: Kinds = {"seal": str, "sealed_at": str, "n_sealed": int, "model": str, "miscoverage": (int, float),
+          "covered": bool, "scored_at": str}  # fmt: skip
+_PARTS = {"sealed_at": str, "code": dict, "settings": dict, "reading": dict, "source": str,
+          "inputs": dict, "board": list, "predictions": list}  # fmt: skip
 _UNVERIFIED = (
     "who voted and what the judge was: the files say so, and nobody can recompute it",
     "when it was sealed, unless its digest was published at that time",
@@ -68,10 +72,14 @@ def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) 
     Raises
     ------
     ValueError
-        If `out` exists, or as of `judgeline.api.rank`.
+        If `out` exists or lies in the folder `file`, or as of `judgeline.api.rank`.
     """
     if out.exists():
         raise ValueError(f"{out} exists, and a seal is never replaced: name another with --out")
+    if file.is_dir() and out.resolve().is_relative_to(file.resolve()):
+        raise ValueError(
+            f"{out} lies in {file}, whose files are sealed: name a place outside of it with --out"
+        )
     board, now = rank(file, settings, **reading), _now()
     plain = {name: value for name, value in reading.items() if name != "votes"}
     votes = [Path(one) for one in reading.get("votes", ())]
@@ -151,17 +159,31 @@ def read_seal(path: Path) -> Document:
     try:
         document = json.loads(text)
         is_whole = _text(document) == text and document["digest"] == digest_of(document)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         is_whole = False
     if not is_whole:
-        raise QualityGateError(f"{path} is no seal, or was changed since it was sealed")
-    odd = sorted({*document["settings"]} - {*STATED})
-    if document["format"] != _FORMAT or odd:
+        raise QualityGateError(
+            f"{path} is no seal, or was changed since it was sealed: take it as it was published, "
+            "byte by byte, ends of lines too"
+        )
+    if odd := _odd_parts(document):
+        code = document.get("code")
+        sealer = code.get("judgeline") if isinstance(code, dict) else "of another version"
         raise ValueError(
-            f"{path} was sealed by judgeline {document['code'].get('judgeline')} in another form"
-            f"{' (' * bool(odd)}{', '.join(odd)}{')' * bool(odd)}: read it by that version"
+            f"{path} was sealed by judgeline {sealer} in another form ({', '.join(odd)}): read it "
+            "by that version"
         )
     return dict(document)
+
+
+def _odd_parts(document: Document) -> list[str]:
+    """Return the parts of a seal that this version does not write, or writes otherwise."""
+    odd = [name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)]
+    odd = ["format"] * (document.get("format") != _FORMAT) + odd
+    if odd:
+        return odd
+    known = {*STATED, *signature(rank).parameters}
+    return sorted({*document["settings"], *document["reading"]} - known)
 
 
 # ------------------------------------------------------------------ verifying
@@ -214,7 +236,8 @@ def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -
     elif expect.strip().lower() == document["digest"]:
         verified.append(f"its digest is {document['digest']}, as expected")
     else:
-        problems.append(f"its digest is {document['digest']}, and {expect} was expected")
+        wanted = expect or "an empty one"
+        problems.append(f"its digest is {document['digest']}, and {wanted} was expected")
     source = file or path.parent / document["source"]
     votes = {path.parent / name: digest for name, digest in document.get("votes", {}).items()}
     changed = changed_inputs(document["inputs"], source) + _changed_votes(votes)
@@ -298,8 +321,9 @@ class PredictionRecord:
     def lines(self) -> list[str]:
         """Return the record in sentences."""
         against = f"evidence against {100 * self.promised:.4g} %: {self.evidence:.2g}"
+        held = f"{self.n_held} of {self.n_scored} held; {against}"
         lines = [
-            f"{self.n_held} of {self.n_scored} held; {against}.",
+            f"{held if self.n_scored else 'No prediction is scored yet'}.",
             f"{self.n_new} new; {self.n_waiting} of these seals wait for votes. Evidence counts "
             f"{self.n_releases} complete releases; from {BROKEN_FROM:g} on the promise is broken.",
         ]
@@ -334,7 +358,8 @@ def score_seals(
     QualityGateError
         If a seal was changed, or as of `judgeline.api.rank`.
     """
-    entries, new, n_waiting, now = read_ledger(ledger, _KEYS), [], 0, _now()
+    files_of(votes)  # tells a wrong path, also where nothing is left to score
+    entries, new, n_waiting, now = read_ledger(ledger, _KINDS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
     for path in paths:
         document = read_seal(path)

@@ -1,8 +1,10 @@
 """Words of messages: a wrong value or argument, and suggestions for an unknown name."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def near_names(value: str, known: Iterable[str]) -> str:
@@ -29,6 +31,24 @@ def quoted(value: object, width: int = 80) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def file_error_text(error: OSError) -> str:
+    """Return the message for an error on a file: its path, and what to do."""
+    named = error.filename2 or error.filename
+    if not isinstance(named, str | bytes | os.PathLike):
+        return str(error)
+    path = Path(os.fsdecode(named))
+    if isinstance(error, FileNotFoundError) and not path.parent.exists():
+        return f"no folder {path.parent} for {path.name}: make it, or check the path"
+    told = {
+        FileNotFoundError: f"no file at {path}; check the path",
+        NotADirectoryError: f"no file at {path}: a folder of this path is a file; check the path",
+        IsADirectoryError: f"{path} is a folder; name a file",
+        FileExistsError: f"{path} is a file, where a folder is needed; name another path",
+        PermissionError: f"{path} is closed to this user; change who may use it, or name another",
+    }
+    return told.get(type(error), str(error))
+
+
 class ArgumentError(ValueError):
     """An error that another value of an argument mends; its message names the argument as Python.
 
@@ -46,6 +66,7 @@ class ArgumentError(ValueError):
         option = f"--{self.argument.replace('_', '-')}"
         message, *code = str(self).partition("python -c ")  # which stays as it is
         text = message.replace(f"'{self.argument}'", option)
+        text = re.sub(rf"^{self.argument} is ", f"{option} is ", text)
         text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
             r"=\{('[^{}]*')\}",
             lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,15 +125,15 @@ class VotePage(NamedTuple):
         is_known = math.isfinite(self.half_width)
         now = f"it is within {self.half_width:.0f} now" if is_known else "its interval has no ends"
         lines = [
-            f"About {self.n_needed} votes bring {model} within {wanted:g} Elo; {now}. "
-            f"{self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
+            f"About {self.n_needed:,} votes bring {model} within {wanted:g} Elo; {now}. "
+            f"{self.path} has {self.n_battles:,} battles for {_raters(self.n_raters)}"
             + f", {self.n_shared} of them for all" * (self.n_raters > 1)
             + "."
         ]
         if self.n_battles < self.n_needed:
             lines.append(
-                f"There are no more than {self.n_possible} battles of {model} without a vote: they "
-                f"bring it within about {self.expected:.0f} Elo. Judge more of its battles."
+                f"There are no more than {self.n_possible:,} battles of {model} without a vote: "
+                f"they bring it within about {self.expected:.0f} Elo. Judge more of its battles."
             )
         return lines
 
@@ -269,7 +270,10 @@ def read_votes(paths: Sequence[Path | str]) -> pd.DataFrame:
     """
     rows = [row for path in paths for row in vote_rows(Path(path).read_bytes(), str(path))]
     if not rows:
-        raise ValueError(f"no vote in {', '.join(map(str, paths)) or 'no file'}")
+        raise ValueError(
+            f"no vote in {', '.join(map(str, paths)) or 'no file'}: have people vote on the page, "
+            "and name the file that it saves"
+        )
     return last_votes(rows)
 
 
@@ -336,6 +340,15 @@ def _out_of_range(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"probability is {given['probability']:g}; expected {_LEAST:g} to 1"
     if not 1 <= given["place"] <= given["n_possible"]:
         yield f"place is {given['place']}; expected 1 to {given['n_possible']} (n_possible)"
+    if not _is_utc(given["time"]):
+        yield f"time is {quoted(given['time'])}; expected UTC, such as 2026-05-04T09:30:12.345Z"
+
+
+def _is_utc(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).utcoffset() == timedelta(0)
+    except ValueError:
+        return False
 
 
 def _can_be_stored(value: Any) -> bool:
