@@ -1204,6 +1204,9 @@ def vote(
     wanted = parse_goal(goal)
     if n_raters < 1:
         raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
+    own = [] if isinstance(battles, pd.DataFrame) else files_of(Path(battles))
+    if Path(out).resolve() in [file.resolve() for file in own]:
+        raise ArgumentError(f"out is {out}, which has the battles; name a page to write", "out")
     table, named = _identified(battles, columns)
     told: dict[str, Any] = {"missing": missing, "same_names": same_names, "votes": votes}
     told |= {"allow_quarantine": allow_quarantine}

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and survive a power cut once written."""
 
+import errno
 import os
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,8 @@ def write_whole(
     file: Path, content: bytes | memoryview, suffix: str = ".part", mode: int = 0o666
 ) -> None:
     """Write a file under a hidden name beside it, and rename it when it is on the disk."""
+    if file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
     make_durable_folder(file.parent)
     part = file.with_name(f".{file.name}.{os.getpid()}{suffix}")
     try:

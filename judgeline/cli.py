@@ -755,9 +755,15 @@ def vote(
     _print_lines(page.lines())
 
 
+def _is_of_votes(file: Path) -> bool:
+    return file.suffix.lower() == ".jsonl" and not file.name.startswith(".") and file.is_file()
+
+
 def _files_of_votes(given: Sequence[Path]) -> list[Path]:
     """Return files, and those of folders whose names end in .jsonl and are not hidden."""
-    held = {one: sorted(one.glob("[!.]*.jsonl")) if one.is_dir() else [one] for one in given}
+    held = {
+        one: sorted(filter(_is_of_votes, one.iterdir())) if one.is_dir() else [one] for one in given
+    }
     if empty := [str(one) for one, files in held.items() if not files]:
         raise ValueError(
             f"no file of votes (*.jsonl) in {', '.join(empty)}; move what the page saved there, or "
@@ -942,7 +948,8 @@ def _answer(arguments: Sequence[str] | None) -> int:
         raise
     except _USAGE_ERROR as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
-        complain("Error", f"{_with_near_choice(error.format_message())} (see: {command} --help)")
+        message = _with_typed_value(_with_near_choice(error.format_message()), typed)
+        complain("Error", f"{message} (see: {command} --help)")
         return COULD_NOT_RUN
     except ImportError as error:
         complain("Error", f"{error}; {_INSTALL[is_checkout()]}")
@@ -965,6 +972,19 @@ def _with_near_choice(message: str) -> str:
     known = re.findall(r"'(.*?)'", wrong[2]) if wrong else []
     near = difflib.get_close_matches(wrong[1].casefold(), known, n=1) if wrong else []
     return f"{text} Did you mean {near[0]!r}?" if near else text
+
+
+def _with_typed_value(message: str, typed: Sequence[str]) -> str:
+    """Return a message on a wrong value of an option with that value, where it lacks it."""
+    option = re.match(r"Invalid value for '(--[\w-]+)': (?!')", message)
+    words = [word.partition("=") for word in typed]
+    after = [*typed[1:], ""]
+    given = [
+        own if sign else following
+        for (name, sign, own), following in zip(words, after, strict=False)
+        if option and name == option[1]
+    ]
+    return f"{message.rstrip('.')}; got {given[-1]!r}" if given else message
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -18,7 +19,7 @@ import pandas as pd
 from judgeline.comparing import board_digest, compare_on
 from judgeline.intervals import BY_JUDGE, Difference, level_of_look, tail_ratio
 from judgeline.io import ArgumentError, family_of
-from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
+from judgeline.io.ledgers import Entry, Kinds, extend_ledger, read_ledger
 from judgeline.io.makers import MAKERS
 from judgeline.report import in_json, in_markdown, inert, json_value
 
@@ -32,9 +33,11 @@ _DECISIONS: Mapping[str, Decision] = {
     "b above": "worse",
     "cannot tell": "cannot tell yet",
 }
-_OF_A_LOOK = ("new", "current", "margin", "board")
 _OF_A_PLAN = ("error", "planned")
-_KEYS = (*_OF_A_LOOK, *_OF_A_PLAN, "look", "level", "decision")
+_NUMBER = (int, float)
+_KINDS: Kinds = {"new": str, "current": str, "margin": _NUMBER, "board": str, "error": _NUMBER,
+          "planned": (int, NoneType), "look": int, "level": _NUMBER,
+          "decision": str}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,7 @@ def gate_on(
         )
     if not same_maker:
         _require_other_maker(new, judge, families or {})
+    margin = abs(margin)  # -0 is 0
     options = {"margin": margin, "miscoverage": miscoverage}
     compare_on(leaderboard, new, current, **options)  # names and ratings are there
     n_voted = _require_voted(leaderboard, new, current)
@@ -231,7 +235,7 @@ def gate_on(
 
 def _looks(ledger: Path | None, own: Entry, plan: Entry) -> tuple[int, Entry | None]:
     """Return how many looks a ledger has, and the one that was at this very board."""
-    entries = read_ledger(ledger, _KEYS) if ledger else []
+    entries = read_ledger(ledger, _KINDS) if ledger else []
     for number, entry in enumerate(entries, 1):
         if entry["look"] != number:
             raise ValueError(
@@ -240,9 +244,11 @@ def _looks(ledger: Path | None, own: Entry, plan: Entry) -> tuple[int, Entry | N
             )
         if other := [name for name in _OF_A_PLAN if entry[name] != plan[name]]:
             name = {"planned": "looks"}.get(other[0], other[0])
+            now, then = plan[other[0]], entry[other[0]]
             raise ArgumentError(
-                f"{name} is {plan[other[0]]}, and {ledger} was begun with {entry[other[0]]}: state "
-                "that, or begin another ledger",
+                f"{name} is {'not stated' if now is None else now}, and {ledger} was begun "
+                + ("without: leave it out" if then is None else f"with {then}: state that")
+                + ", or begin another ledger",
                 name,
             )
     same = [entry for entry in entries if all(entry[name] == own[name] for name in own)]

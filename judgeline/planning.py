@@ -113,7 +113,7 @@ def plan_of(
     """Return the plan of judges whose held-out ratings and leaderboards are known, by name."""
     for name, price in prices._asdict().items():
         is_price = math.isnan(price) or 0 <= price < math.inf
-        require(is_price, f"the price of a {name}", price, "0 or more")
+        require(is_price, f"the price of a {name}", price, "0 or more, finite")
     frontiers = {name: frontier_of(one, settings, n_target_votes) for name, one in rated.items()}
     judges, rows, mixes = [], [], []
     for name, frontier in frontiers.items():

@@ -25,7 +25,7 @@ from judgeline.atomic import write_whole
 from judgeline.comparing import promised, stated_rows
 from judgeline.intervals import BROKEN_FROM, evidence_against
 from judgeline.io import files_of
-from judgeline.io.ledgers import Entry, extend_ledger, read_ledger
+from judgeline.io.ledgers import Entry, Kinds, extend_ledger, read_ledger
 from judgeline.rating_options import STATED
 from judgeline.report import json_value
 from judgeline.steps.predictions import PEOPLE, score_predictions, state_predictions, typed_record
@@ -37,9 +37,10 @@ _PROMISED = 0.05 + 1e-6  # Elo points: half of the last digit that a seal holds
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error",
            "miscoverage", "anchors"]  # fmt: skip
 _SCORED = ["model", "method", "miscoverage", "covered", "residual", "origin_shift", "scored_at"]
-_KEYS = ("seal", "sealed_at", "n_sealed", "model", "miscoverage", "covered", "scored_at")
-_PARTS = ("format", "sealed_at", "code", "settings", "reading", "source", "inputs", "board",
-          "predictions")  # fmt: skip
+_KINDS: Kinds = {"seal": str, "sealed_at": str, "n_sealed": int, "model": str,
+                 "miscoverage": (int, float), "covered": bool, "scored_at": str}  # fmt: skip
+_PARTS: Kinds = {"format": int, "sealed_at": str, "code": dict, "settings": dict, "reading": dict,
+                 "source": str, "inputs": dict, "board": list, "predictions": list}  # fmt: skip
 _UNVERIFIED = (
     "who voted and what the judge was: the files say so, and nobody can recompute it",
     "when it was sealed, unless its digest was published at that time",
@@ -71,10 +72,14 @@ def seal(file: Path, out: Path, settings: Settings, reading: Mapping[str, Any]) 
     Raises
     ------
     ValueError
-        If `out` exists, or as of `judgeline.api.rank`.
+        If `out` exists or lies in the folder `file`, or as of `judgeline.api.rank`.
     """
     if out.exists():
         raise ValueError(f"{out} exists, and a seal is never replaced: name another with --out")
+    if file.is_dir() and out.resolve().is_relative_to(file.resolve()):
+        raise ValueError(
+            f"{out} lies in {file}, whose files are sealed: name a place outside of it with --out"
+        )
     board, now = rank(file, settings, **reading), _now()
     plain = {name: value for name, value in reading.items() if name != "votes"}
     votes = [Path(one) for one in reading.get("votes", ())]
@@ -161,22 +166,25 @@ def read_seal(path: Path) -> Document:
             f"{path} is no seal, or was changed since it was sealed: name the file that judgeline "
             "seal wrote, or restore it byte by byte"
         )
-    other = ", ".join(_of_another_form(document))
-    if other or document["format"] != _FORMAT:
-        by = document.get("code", {}).get("judgeline")
+    if odd := _of_another_form(document):
+        code = document.get("code")
+        by = code.get("judgeline") if isinstance(code, dict) else "of another version"
         raise ValueError(
-            f"{path} was sealed by judgeline {by} in another form"
-            f"{f' ({other})' * bool(other)}: read it by that version"
+            f"{path} was sealed by judgeline {by} in another form ({', '.join(odd)}): read it by "
+            "that version"
         )
     return document
 
 
 def _of_another_form(document: Document) -> list[str]:
-    """Return the parts that a seal lacks, and the settings and options that are unknown here."""
-    lacking = {*_PARTS} - {*document}
-    settings = {*document.get("settings", ())} - {*STATED}
-    reading = {*document.get("reading", ())} - {*signature(rank).parameters}
-    return [*sorted(lacking), *sorted(settings), *sorted(reading)]
+    """Return the parts that a seal lacks or has otherwise, and what is unknown here among them."""
+    odd = [name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)]
+    if document.get("format") != _FORMAT and "format" not in odd:
+        odd = ["format", *odd]
+    if odd:
+        return odd
+    known = {*STATED, *signature(rank).parameters}
+    return sorted({*document["settings"], *document["reading"]} - known)
 
 
 def _whole(text: str) -> Document | None:
@@ -239,7 +247,8 @@ def verify(path: Path, file: Path | None = None, *, expect: str | None = None) -
     elif expect.strip().lower() == document["digest"]:
         verified.append(f"its digest is {document['digest']}, as expected")
     else:
-        problems.append(f"its digest is {document['digest']}, and {expect} was expected")
+        wanted = expect or "an empty one"
+        problems.append(f"its digest is {document['digest']}, and {wanted} was expected")
     source = file or path.parent / document["source"]
     if file is None and not source.exists():
         raise ValueError(
@@ -367,7 +376,8 @@ def score_seals(
     QualityGateError
         If a seal was changed, or as of `judgeline.api.rank`.
     """
-    entries, new, n_waiting, now = read_ledger(ledger, _KEYS), [], 0, _now()
+    files_of(votes)  # tells a wrong path, also where nothing is left to score
+    entries, new, n_waiting, now = read_ledger(ledger, _KINDS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
     seals = {one["digest"]: one for one in map(read_seal, paths)}  # one named twice counts once
     for document in seals.values():

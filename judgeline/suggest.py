@@ -75,6 +75,7 @@ class ArgumentError(ValueError):
         option = f"--{self.argument.replace('_', '-')}"
         message, *code = str(self).partition("python -c ")  # which stays as it is
         text = message.replace(f"'{self.argument}'", option)
+        text = re.sub(rf"^{self.argument} is ", f"{option} is ", text)
         text = re.sub(  # a mapping of Python, ={'a': 'b', 'c': 'd'}, as ='a=b,c=d'
             r"=\{('[^{}]*')\}",
             lambda pairs: "=" + pairs[1].replace("': '", "=").replace("', '", ","),

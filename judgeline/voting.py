@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,8 +132,8 @@ class VotePage(NamedTuple):
         ]
         if self.n_battles < self.n_needed:
             lines.append(
-                f"There are no more than {self.n_possible} battles of {model} without a vote: they "
-                f"bring it within about {self.expected:.0f} Elo. Judge more of its battles."
+                f"There are no more than {self.n_possible:,} battles of {model} without a vote: "
+                f"they bring it within about {self.expected:.0f} Elo. Judge more of its battles."
             )
         return lines
 
@@ -343,6 +344,15 @@ def _out_of_range(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"probability is {given['probability']:g}; expected {_LEAST:g} to 1"
     if not 1 <= given["place"] <= given["n_possible"]:
         yield f"place is {given['place']}; expected 1 to {given['n_possible']} (n_possible)"
+    if not _is_utc(given["time"]):
+        yield f"time is {quoted(given['time'])}; expected UTC, such as 2026-05-04T09:30:12.345Z"
+
+
+def _is_utc(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).utcoffset() == timedelta(0)
+    except ValueError:
+        return False
 
 
 def _can_be_stored(value: Any) -> bool:

@@ -251,7 +251,7 @@ def interval_frontier(
         If fewer than two models have votes and a rating.
     """
     if n_target_votes is not None:
-        require(0 < n_target_votes < math.inf, "n_target_votes", n_target_votes, "above 0")
+        require(0 < n_target_votes < math.inf, "n_target_votes", n_target_votes, "above 0, finite")
     voted = calibrating_models(heldout, method, std_error)
     own = heldout.take((heldout.method == method) & np.isfinite(heldout.residual.astype(float)))
     of_judge = judge_variance(voted.residual, voted.human_std_error, voted.std_error)

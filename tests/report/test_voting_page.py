@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import fits, opened, show, violations
+from browsing import Browser, fits, opened, show, violations
 
 from judgeline.report import write_voting_page
 
@@ -71,23 +71,24 @@ def press(browser: webdriver.Chrome, keys: str) -> None:
         browser.switch_to.active_element.send_keys(key)
 
 
-def status(browser: webdriver.Chrome) -> str:
-    return browser.find_element(By.ID, "status").text
+def await_status(browser: webdriver.Chrome, begins: str) -> None:
+    """Wait until the page's status begins so."""
+    Browser(browser).until(lambda: browser.find_element(By.ID, "status").text.startswith(begins))
 
 
 def test_votes_by_keys_survive_a_reload_and_come_out_as_lines(browser, page, downloads) -> None:
     begin(browser, page)
     assert browser.find_element(By.ID, "first").text.startswith("by-a-0")
     press(browser, "abU" + "t")
-    assert status(browser) == "Battle 3 of 6."
+    await_status(browser, "Battle 3 of 6.")
     begin(browser, page, name="Other")  # the same browser, another day
-    assert status(browser) == "Battle 3 of 6."
+    await_status(browser, "Battle 3 of 6.")
     assert "goes on as Ada" in browser.find_element(By.ID, "warning").text
     assert browser.find_element(By.ID, "first").text.startswith("by-a-2")
     press(browser, "xs")
     browser.find_element(By.CSS_SELECTOR, "[data-choice=first]").click()
     press(browser, "b")
-    assert status(browser).startswith("All 6 battles are done")
+    await_status(browser, "All 6 battles are done")
     press(browser, "a")  # nothing is left to vote on
     browser.find_element(By.ID, "save").click()
     path = downloads / f"votes-{page.parent.name}-1.jsonl"
@@ -103,7 +104,7 @@ def test_votes_by_keys_survive_a_reload_and_come_out_as_lines(browser, page, dow
         assert (vote["rater"], vote["rater_number"], vote["probability"]) == ("Ada", 1, 0.25)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", vote["time"])
     begin(browser, page, name="Bo", number="2")  # another rater has battles of its own
-    assert status(browser) == "Battle 1 of 6."
+    await_status(browser, "Battle 1 of 6.")
     assert browser.find_element(By.ID, "first").text == "by-b-5"
 
 
@@ -150,7 +151,7 @@ def test_the_rules_of_axe_core_find_no_violation(browser, page, width, scheme) -
     begin(browser, page, name="Other", width=width, scheme=scheme)
     assert violations(browser) == []
     press(browser, "abtxs")
-    assert status(browser).startswith("All 6 battles are done")
+    await_status(browser, "All 6 battles are done")
     assert violations(browser) == []
     browser.find_element(By.ID, "save").click()
     assert violations(browser) == []

@@ -1,5 +1,6 @@
 """The command line: exit codes, messages that say what to do, and what stays unloaded."""
 
+import errno
 import html
 import json
 import os
@@ -18,6 +19,7 @@ import typer
 from test_rank import simulated_battles
 
 from judgeline.cli import CHECKOUT_COMMANDS, _entry_points, app, main
+from judgeline.suggest import file_error_text
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -143,9 +145,10 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
     [
         (
             ["--miscoverage", "1"],
-            "miscoverage is 1.0; expected a finite number, more than 0 and less than 1",
+            "Error: --miscoverage is 1.0; expected a finite number, more than 0 and less than 1",
         ),
-        (["--n-splits", "0"], "--n-splits"),
+        (["--n-splits", "0"], "'--n-splits': Input should be greater than or equal to 1; got '0'"),
+        (["--n-splits=0"], "'--n-splits': Input should be greater than or equal to 1; got '0'"),
         (["--l2", "-1"], "--l2"),
         (["--hard-outcome", "guessed"], "'derived', 'recorded'"),
         (["--std-error", "bootstrap"], "--n-resamples 0 leaves no bootstrap standard error"),
@@ -162,6 +165,25 @@ def test_bad_settings_exit_with_1(options, told, tmp_path, capsys):
     assert rank(battles, tmp_path / "out", *options) == 1
     assert told in complaint(capsys)
     assert not list(tmp_path.glob("out/*"))
+
+
+def test_errors_on_files_say_what_to_do(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    doings = {
+        f"no file at {tmp_path / 'gone'}; check the path": (tmp_path / "gone").read_bytes,
+        f"no folder {tmp_path / 'gone'} for it: make it": (tmp_path / "gone" / "it").read_bytes,
+        f"no file at {file / 'it'}: a folder of this path is a file": (file / "it").read_bytes,
+        f"{tmp_path} is a folder; name a file": tmp_path.read_bytes,
+        f"{file} is a file, where a folder is needed": file.mkdir,
+    }
+    for told, do in doings.items():
+        with pytest.raises(OSError, match="Errno") as caught:
+            do()
+        assert file_error_text(caught.value).startswith(told)
+    closed = PermissionError(errno.EACCES, "Permission denied", str(file))
+    assert file_error_text(closed).startswith(f"{file} is closed to this user; change who")
+    assert file_error_text(ConnectionError("no answer")) == "no answer"
 
 
 def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:

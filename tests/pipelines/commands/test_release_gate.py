@@ -109,17 +109,29 @@ def test_looks_are_counted_and_the_same_board_is_no_new_look(tmp_path) -> None:
     assert third.comparison.lower == pytest.approx(101 - np.hypot(31, 30) / np.hypot(30, 30)
                                                    * half_of(0.05 / 12, 12))  # fmt: skip
     assert [json.loads(line)["look"] for line in ledger.read_text().splitlines()] == [1, 2, 3]
-    with pytest.raises(ValueError, match=r"looks is 9, and .* was begun with None"):
+    with pytest.raises(ValueError, match=r"looks is 9, and .* was begun without: leave it out, or"):
         look(looks=9)
     lines = ledger.read_text().splitlines(keepends=True)
     for damaged, told in (
         ("".join(lines[1:]), "line 1: look 2, where look 1 belongs"),
         ("".join(lines)[:-9], "line 3: .* is no entry of this ledger"),
+        ("".join(lines).replace('"level": 0.025', '"level": null'), "line 1: .* is no entry"),
+        ("".join(lines) + "\xff\n", "jsonl, line 4: .* is no entry of this ledger"),
     ):
-        ledger.write_text(damaged)
+        ledger.write_bytes(damaged.encode("latin-1"))
         with pytest.raises(ValueError, match=told):
             look()
-        assert ledger.read_text() == damaged
+        assert ledger.read_bytes() == damaged.encode("latin-1")
+    ledger.write_text("".join(lines)[:-1])  # an editor dropped the last end of a line
+    assert [look(margin=40).look, look(margin=50).look] == [4, 5]
+    assert look(margin=0.0).lines() == look(margin=-0.0).lines()
+    with pytest.raises(ValueError, match=r"looks is not stated, and .* was begun with 9: state"):
+        gate_on(board, **PAIR, margin=1.0, ledger=_begun(tmp_path / "nine", looks=9), **LEVEL)
+
+
+def _begun(ledger: Path, looks: int) -> Path:
+    gate_on(hand_made_board(14), **PAIR, margin=1.0, ledger=ledger, looks=looks, **LEVEL)
+    return ledger
 
 
 @pytest.mark.parametrize(
@@ -138,7 +150,7 @@ def test_a_ledger_that_an_editor_has_saved_counts_on(tmp_path, edit) -> None:
         extend_ledger(ledger, [entry])
         ledger.write_bytes(edit(ledger.read_bytes()))
         extend_ledger(ledger, [])
-    assert read_ledger(ledger, ["look"]) == [{"look": 1}, {"look": 2}]
+    assert read_ledger(ledger, {"look": int}) == [{"look": 1}, {"look": 2}]
 
 
 def test_planned_looks_end(tmp_path) -> None:

@@ -207,8 +207,55 @@ def test_predictions_are_scored_once(folder, capsys) -> None:
         assert entry["covered"] == (row["lower"] <= as_then <= row["upper"])
     assert main(["score", str(path), "--votes", str(folder / "votes.csv")]) == 0
     assert len(record.read_text().splitlines()) == 2
+    assert main(["score", str(path), "--votes", str(folder / "gone.csv")]) == 1
+    assert "gone.csv; did you mean" in " ".join(capsys.readouterr().err.split())
+    record.write_text(record.read_text().replace("0.1", '"0.1"', 1))
+    assert main(["score", str(path), "--votes", str(folder / "votes.csv")]) == 1
+    assert "line 1: " in capsys.readouterr().err
     record.write_text(record.read_text()[:-9])
     assert main(["score", str(path), "--votes", str(folder / "votes.csv")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"format": 2}, "format"),
+        ({"format": 2, "settings": None}, "format, settings"),
+        ({"code": "2.0", "board": None}, "code, board"),
+        ({"settings": {"new_setting": 1}}, "new_setting"),
+        ({"reading": {"new_reading": 1}}, "new_reading"),
+    ],
+)
+def test_a_seal_of_another_version_is_told(folder, capsys, changed, named) -> None:
+    path = folder / "a.seal.json"
+    document = {**json.loads(path.read_text()), **changed}
+    document["digest"] = digest_of(document)
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    for command in (["verify"], ["score", "--votes", str(folder / "votes.csv")]):
+        assert main([command[0], str(path), *command[1:]]) == 1
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"in another form ({named}): read it by that version" in told
+
+
+def test_what_is_no_seal_is_told(folder, capsys) -> None:
+    path = folder / "a.seal.json"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    nested = folder / "nested.seal.json"
+    nested.write_text("[" * 100_000)
+    for one in (path, nested, folder / "battles.csv"):
+        assert main(["verify", str(one)]) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert "restore it byte by byte" in told
+    for name, remedy in ((".", "is a folder; name a file"), ("gone.json", "no file at")):
+        assert main(["verify", str(folder / name)]) == 1
+        assert remedy in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_seal_stays_out_of_the_folder_that_it_seals(folder, capsys) -> None:
+    out = folder / "inside" / "b.seal.json"
+    assert main(["seal", str(folder), "--out", str(out)]) == 1
+    assert "name a place outside of it with --out" in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()
 
 
 def entry(seal: str, sealed: str, scored: str, covered: bool, n: int = 1) -> dict:

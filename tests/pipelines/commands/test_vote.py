@@ -299,7 +299,11 @@ def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
     read = [str(file), "--votes", str(tmp_path / "none")]
     for command in (["rank", "--out", str(tmp_path / "o")], ["compare", "model-00", NEW]):
         assert main([command[0], *read, *command[1:]]) == 1
-        assert "no file of votes (*.jsonl) in" in " ".join(capsys.readouterr().err.split())
+        told = " ".join(capsys.readouterr().err.split())
+        assert "no file of votes (*.jsonl) in" in told
+        assert "move what the page saved there, or name the file with --votes" in told
+    assert main(["rank", str(file), "--votes", str(tmp_path / "gone"), "--out", "o"]) == 1
+    assert "gone; did you mean" in " ".join(capsys.readouterr().err.split())
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "v.jsonl").write_text(json.dumps(LINE), "utf-8")
     both = ["--votes", str(tmp_path / "some"), "--votes", str(tmp_path / "none")]
@@ -310,6 +314,29 @@ def test_a_folder_without_votes_is_told(file, tmp_path, capsys) -> None:
     corpus = ["gate", "--corpus", "c", "--new", NEW, "--current", "model-00", "--margin", "1"]
     assert main([*corpus, "--votes", str(tmp_path)]) == 1
     assert "--votes is for files" in " ".join(capsys.readouterr().err.split())
+
+
+def test_hidden_files_and_folders_beside_votes_are_passed_over(file, tmp_path) -> None:
+    page, votes = tmp_path / "p.html", tmp_path / "votes"
+    assert main(["vote", str(file), "--goal", f"place {NEW} within 55", "--out", str(page)]) == 0
+    (saved,) = voted(page, lambda *_: "tie", votes)
+    saved.rename(votes / "VOTES.JSONL")
+    (votes / "._votes-1.jsonl").write_bytes(b"\0\5\x16\7\xff")
+    (votes / "older.jsonl").mkdir()
+    out = tmp_path / "o"
+    assert main(["rank", str(file), "--votes", str(votes), "--out", str(out), "--no-report"]) == 0
+    assert len(pd.read_csv(out / "votes.csv")) == len(embedded(page)["raters"][0])
+
+
+def test_a_page_never_replaces_its_battles(file, tmp_path, capsys) -> None:
+    before, goal = file.read_bytes(), ["--goal", f"place {NEW} within 40"]
+    assert main(["vote", str(file), *goal, "--out", str(file)]) == 1
+    assert "which has the battles; name a page to write" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert file.read_bytes() == before
+    assert main(["vote", str(file), *goal, "--out", str(tmp_path)]) == 1
+    assert "is a folder; name a file" in " ".join(capsys.readouterr().err.split())
 
 
 def test_who_votes_at_random_is_told(battles, tmp_path) -> None:
@@ -343,7 +370,7 @@ def test_ids_made_of_content_join_too(battles, tmp_path) -> None:
     ("goal", "told"),
     [
         ("rank everything", "expected such as 'place some-model within 40'"),
-        ("place x within 0", "goal is 'place x within 0'"),
+        ("place x within 0", "Error: --goal is 'place x within 0'"),
         ("place model-1l within 40", "did you mean 'model-1"),
     ],
 )
@@ -433,6 +460,9 @@ LINE = {"key": "k", "rater": "r", "shown_first": "a", "choice": "tie", "probabil
         ({"probability": None}, "line 2: probability is None"),
         ({"place": 4}, "line 2: place is 4; expected 1 to 3"),
         ({"rater": 7}, "line 2: rater is 7"),
+        ({"time": "yesterday"}, "line 2: time is 'yesterday'; expected UTC, such as 2026-05-04T"),
+        ({"time": "2026-11-28T01:00:00+02:00"}, "line 2: time is '2026-11-28T01:00:00.02:00'"),
+        ({"time": "2026-11-28T01:00:00"}, "line 2: time is '2026-11-28T01:00:00'; expected UTC"),
     ],
 )
 def test_a_line_that_is_no_vote_is_told_by_its_place(tmp_path, changed, told) -> None:
