@@ -37,8 +37,10 @@ _PROMISED = 0.05 + 1e-6  # Elo points: half of the last digit that a seal holds
 _STATED = ["model", "method", "rating", "lower", "upper", "std_error", "vote_std_error",
            "miscoverage", "anchors"]  # fmt: skip
 _SCORED = ["model", "method", "miscoverage", "covered", "residual", "origin_shift", "scored_at"]
-_KINDS: Kinds = {"seal": str, "sealed_at": str, "n_sealed": int, "model": str, "miscoverage": (int, float),
-          "covered": bool, "scored_at": str}  # fmt: skip
+_KINDS: Kinds = {
+    "seal": str, "sealed_at": str, "n_sealed": int, "model": str, "miscoverage": (int, float),
+    "covered": bool, "scored_at": str,
+}  # fmt: skip
 _PARTS = {"sealed_at": str, "code": dict, "settings": dict, "reading": dict, "source": str,
           "inputs": dict, "board": list, "predictions": list}  # fmt: skip
 _UNVERIFIED = (
