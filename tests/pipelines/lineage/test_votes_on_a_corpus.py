@@ -177,7 +177,7 @@ def test_only_whole_files_on_battles_of_the_corpus_count(tmp_path) -> None:
     save("foreign.jsonl", "elsewhere")
     save("just-now.jsonl", "b3", age=0)
     save("half.jsonl", "b3", rater="\ud800")
-    save("later.jsonl", "b1", choice="second", time="2026-11-29")
+    save("later.jsonl", "b1", choice="second", time="2026-11-29T00:00:00Z")
     found = read_files(UPath(tmp_path), list_files(UPath(tmp_path)), pd.Series(["b1", "b2", "b3"]))
     assert found.n_foreign == 1
     assert sorted(found.refused) == ["foreign.jsonl", "half.jsonl", "just-now.jsonl"]
