@@ -404,9 +404,10 @@ def gate(
 
 
 def _ledger_of(file: Path | None, corpus: str | None) -> Path:
+    from judgeline.io.formats import GATE_LEDGER
     from judgeline.paths import home
 
-    return home() / f"{corpus}.gate.jsonl" if file is None else Path(f"{file}.gate.jsonl")
+    return Path(f"{home() / str(corpus) if file is None else file}{GATE_LEDGER}")
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -39,6 +39,8 @@ SUFFIXES: dict[str, str] = {
     ".arrow": "feather",
 }
 LOG = ".eval"
+GATE_LEDGER = ".gate.jsonl"
+"""What the name of a ledger of looks ends with, which lies beside the battles that it is of."""
 """Evaluation logs of Inspect AI."""
 TEXTS = ("csv", "json", "jsonl")
 """Formats that are text, in some encoding."""
@@ -94,7 +96,9 @@ def _known_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(
         one
         for one in paths
-        if (one.suffix == ".zip" or unpacked(one).suffix.lower() in known) and one.is_file()
+        if (one.suffix == ".zip" or unpacked(one).suffix.lower() in known)
+        and not one.name.endswith(GATE_LEDGER)
+        and one.is_file()
     )
 
 

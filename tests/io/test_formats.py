@@ -367,3 +367,12 @@ def test_half_a_file_is_told_what_it_lacks(table, layout, missing, tmp_path):
     assert found.missing[0].startswith(missing)
     assert found.gate
     assert main(["rank", str(path), "--out", str(tmp_path / "out")]) == 1
+
+
+def test_a_ledger_of_the_gate_beside_battles_is_no_battles(tmp_path: Path) -> None:
+    for name in ("battles.csv", "battles.csv.gate.jsonl"):
+        (tmp_path / name).write_text("{}", "utf-8")
+    assert formats.files_of(tmp_path) == [tmp_path / "battles.csv"]
+    assert formats.files_of(tmp_path / "battles.csv.gate.jsonl") == [
+        tmp_path / "battles.csv.gate.jsonl"
+    ]

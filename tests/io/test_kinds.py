@@ -451,6 +451,27 @@ def test_columns_are_guessed_and_every_option_is_repeated(tmp_path: Path) -> Non
     assert table.next.startswith("judgeline.plain(battles, columns={'model_a': 'left'")
 
 
+def test_a_verdict_that_is_called_a_machine_s_beside_another_is_the_judge_s(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame(
+        {
+            "left_model": [f"m{place % 3}" for place in range(300)],
+            "right_model": [f"m{3 + place % 4}" for place in range(300)],
+            "winner": rng.choice(["left", "right", "draw", None], 300),
+            "gpt_says": rng.choice(["left", "right", "tie"], 300),
+        }
+    )
+    path = tmp_path / "mine.csv"
+    rows.to_csv(path, index=False)
+    found = judgeline.doctor(path)
+    columns = "model_a=left_model,model_b=right_model,human_outcome=winner,judge_winner=gpt_says"
+    assert found.next.endswith(f"--columns {columns}")
+    assert "--outcomes left/right/tie/draw" in found.next
+    assert "winner is taken as votes of people, beside verdicts of a judge" in " ".join(
+        found.concerns
+    )
+
+
 def test_votes_beside_scores_of_both_sides_are_proposed(tmp_path: Path, capsys) -> None:
     rng, strengths = np.random.default_rng(3), np.linspace(-1, 1, 9)
     a = rng.integers(9, size=800)
