@@ -559,7 +559,13 @@ def verify(
 @with_options(*READING)
 def score(
     paths: Annotated[list[Path], typer.Argument(metavar="SEAL...", show_default=False)],
-    votes: Annotated[Path, option("The battles with people's votes, as rank reads them.")],
+    votes: Annotated[
+        Path,
+        option(
+            "The battles with people's votes, as rank reads them; or votes that a page saved, to "
+            "join to the battles beside the seal."
+        ),
+    ],
     ledger: Annotated[
         Path | None,
         option("File that keeps the scores; by default predictions.jsonl beside the first seal."),

@@ -30,6 +30,7 @@ from judgeline.rating_options import STATED
 from judgeline.report import json_value
 from judgeline.steps.predictions import PEOPLE, score_predictions, state_predictions, typed_record
 from judgeline.suggest import QualityGateError
+from judgeline.voting import are_votes
 
 _PACKAGE = Path(__file__).parent
 _FORMAT = 1
@@ -358,7 +359,8 @@ def score_seals(
     paths : sequence of Path
         Seals.
     votes : Path
-        Battles with the votes, as `judgeline.api.rank` reads them.
+        Battles with the votes, as `judgeline.api.rank` reads them; or a file or folder of votes
+        that a page saved, which are joined to the battles beside the seal.
     ledger : Path
         File of the scores; those that it holds stay as they are.
     reading : mapping of str to object
@@ -379,12 +381,14 @@ def score_seals(
     files_of(votes)  # tells a wrong path, also where nothing is left to score
     entries, new, n_waiting, now = read_ledger(ledger, _KINDS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
-    seals = {one["digest"]: one for one in map(read_seal, paths)}  # one named twice counts once
-    for document in seals.values():
+    seals = {read_seal(path)["digest"]: path for path in paths}  # one named twice counts once
+    for path in seals.values():
+        document = read_seal(path)
         digest, rows = document["digest"], document["predictions"]
         own = {"seal": digest, "sealed_at": document["sealed_at"], "n_sealed": len(rows)}
         left = [row for row in rows if (digest, row["model"]) not in known]
-        scored = _scored(document, left, votes, reading, now) if left else []
+        board = _board_with(votes, path, document, reading) if left else None
+        scored = [] if board is None else _scored(document, left, votes, board, now)
         n_waiting += len(left) - len(scored)
         new += [{**own, **row} for row in scored]
         known |= {(digest, row["model"]) for row in scored}
@@ -399,11 +403,22 @@ def score_seals(
     )  # fmt: skip
 
 
+def _board_with(
+    votes: Path, path: Path, document: Document, reading: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return the board of battles with votes, or of those beside the seal with a page's votes."""
+    settings, told = Settings(**document["settings"]), reading or document["reading"]
+    if not are_votes(votes):
+        return rank(votes, settings, **told).leaderboard
+    known = [path.parent / name for name in document.get("votes", {})]
+    new = [one for one in files_of(votes) if one.resolve() not in {of.resolve() for of in known}]
+    source = path.parent / document["source"]
+    return rank(source, settings, votes=[*known, *new], **told).leaderboard
+
+
 def _scored(
-    document: Document, left: Sequence[Document], votes: Path, reading: Mapping[str, Any], now: str
+    document: Document, left: Sequence[Document], votes: Path, board: pd.DataFrame, now: str
 ) -> list[Entry]:
-    settings = Settings(**document["settings"])
-    board = rank(votes, settings, **(reading or document["reading"])).leaderboard
     if not {row["model"] for row in document["board"]} & {*board["model"]}:
         raise ValueError(
             f"no model of the seal, such as {document['board'][0]['model']}, is in {votes}: name "

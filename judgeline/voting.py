@@ -4,6 +4,7 @@ What belongs here: which battles of a file a goal needs, and votes joined to a f
 the draws (`judgeline.sampling.voting`), the page itself (`judgeline.report.voting_page`).
 """
 
+import contextlib
 import hashlib
 import json
 import math
@@ -39,6 +40,7 @@ _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battl
 _NEEDED = {"key": str, "rater": str, "shown_first": str, "choice": str, "probability": float,
            "place": int, "n_possible": int, "time": str, "page": str}  # fmt: skip
 _LONGEST = 100
+_LONGEST_LINE = 1 << 16
 """Most characters of a text of a vote, such as the rater's name."""
 _LEAST = 1e-9
 """Least probability of a draw; one that is less likely does not come up."""
@@ -291,6 +293,20 @@ def vote_rows(content: bytes, name: str) -> list[dict[str, Any]]:
         ) from error
     numbered = enumerate(lines, start=1)
     return [_vote_of(line, f"{name}, line {number}") for number, line in numbered if line.strip()]
+
+
+def are_votes(path: Path) -> bool:
+    """Return whether a file, or each file of a folder, is one that a page of votes saved."""
+    return all(one.suffix.lower() == ".jsonl" and _begins_with_vote(one) for one in files_of(path))
+
+
+def _begins_with_vote(path: Path) -> bool:
+    with path.open("rb") as file:
+        line = file.readline(_LONGEST_LINE)
+    with contextlib.suppress(ValueError, RecursionError):
+        first = json.loads(line.decode("utf-8-sig"))
+        return isinstance(first, dict) and first.keys() >= {"key", "rater", "probability"}
+    return False
 
 
 def last_votes(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -73,12 +73,13 @@ _MISSING = ("", "nan", "NaN", "NA", "null", "None")
 def files_of(path: Path) -> list[Path]:
     """Return the file at a path, or those of a folder or a pattern, by name.
 
-    ValueError if there is none; in a folder, files of other formats are passed over, and folders in
-    it are looked into if it holds none itself.
+    ValueError if there is none; in a folder, files of other formats and hidden ones are passed
+    over, and folders in it are looked into if it holds none itself.
     """
     if path.is_file():
         return [path]
-    inside = [*path.iterdir()] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
+    shown = (one for one in path.iterdir() if not one.name.startswith("."))
+    inside = [*shown] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
     if found := _known_files(inside) or (_known_files(path.rglob("*")) if path.is_dir() else []):
         return found
     if path.is_dir():

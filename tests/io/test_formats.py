@@ -369,8 +369,8 @@ def test_half_a_file_is_told_what_it_lacks(table, layout, missing, tmp_path):
     assert main(["rank", str(path), "--out", str(tmp_path / "out")]) == 1
 
 
-def test_a_ledger_of_the_gate_beside_battles_is_no_battles(tmp_path: Path) -> None:
-    for name in ("battles.csv", "battles.csv.gate.jsonl"):
+def test_ledgers_and_hidden_files_beside_battles_are_no_battles(tmp_path: Path) -> None:
+    for name in ("battles.csv", "battles.csv.gate.jsonl", "._battles.csv"):
         (tmp_path / name).write_text("{}", "utf-8")
     assert formats.files_of(tmp_path) == [tmp_path / "battles.csv"]
     assert formats.files_of(tmp_path / "battles.csv.gate.jsonl") == [

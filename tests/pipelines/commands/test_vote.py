@@ -108,6 +108,21 @@ def test_votes_of_a_page_bring_the_model_within_its_goal(file, battles, tmp_path
     assert same["rating"] == pytest.approx(row["rating"])
 
 
+def test_votes_of_a_page_score_what_was_sealed_before_them(file, tmp_path, capsys) -> None:
+    sealed, page = tmp_path / "a.seal.json", tmp_path / "vote.html"
+    assert main(["seal", str(file), "--out", str(sealed), "--n-resamples", "0"]) == 0
+    goal = f"place {NEW} within 55"
+    assert main(["vote", str(file), "--goal", goal, "--out", str(page)]) == 0
+    voted(page, lambda number, _: "first" if number % 2 else "second", tmp_path / "votes")
+    rank_file(file, tmp_path / "out", FAST, votes=sorted((tmp_path / "votes").iterdir()))
+    row = pd.read_csv(tmp_path / "out" / "leaderboard.csv").set_index("model").loc[NEW]
+    stated = pd.DataFrame(json.loads(sealed.read_text())["predictions"]).set_index("model").loc[NEW]
+    is_held = stated["lower"] <= row["human_rating"] <= stated["upper"]
+    capsys.readouterr()
+    assert main(["score", str(sealed), "--votes", str(tmp_path / "votes")]) == 0
+    assert f"{int(is_held)} of 1 held" in capsys.readouterr().out
+
+
 def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
     page = judgeline.vote(file, f"place {NEW} within 55", tmp_path / "vote.html", FAST)
     (votes,) = voted(page.path, lambda *_: "first", tmp_path / "votes")
