@@ -78,8 +78,9 @@ def files_of(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
-    shown = (one for one in path.iterdir() if not one.name.startswith("."))
-    inside = [*shown] if path.is_dir() else [*map(Path, glob.glob(str(path)))]
+    inside = [*map(Path, glob.glob(str(path)))]
+    if path.is_dir():
+        inside = [one for one in path.iterdir() if not one.name.startswith(".")]
     if found := _known_files(inside) or (_known_files(path.rglob("*")) if path.is_dir() else []):
         return found
     if path.is_dir():
