@@ -73,8 +73,10 @@ def with_ids(source: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> p
     added later; of battles that are alike in all these, each has a number too.
     """
     table = source.copy() if isinstance(source, pd.DataFrame) else _read(Path(source))
-    ours = {own: name for name, own in columns.items() if name in IDENTIFIED}
-    table = table.rename(columns=ours)
+    ours = {name: own for name, own in columns.items() if name in IDENTIFIED and own in table}
+    elsewhere = {own for name, own in columns.items() if name not in IDENTIFIED}
+    named = table.assign(**{name: table[own] for name, own in ours.items()})
+    table = named.drop(columns={*ours.values()} - {*ours} - elsewhere)
     if "battle_id" not in table:
         sides = [columns.get(name, name) for name in ("model_a", "model_b", "question_id")]
         known = [name for name in (*sides, *TEXTS) if name in table]

@@ -123,6 +123,16 @@ def test_votes_of_a_page_score_what_was_sealed_before_them(file, tmp_path, capsy
     assert f"{int(is_held)} of 1 held" in capsys.readouterr().out
 
 
+def test_one_column_may_be_question_and_its_text(battles, tmp_path) -> None:
+    table = battles.drop(columns="question_id").rename(columns={"instruction": "question"})
+    columns = {"question_id": "question", "instruction": "question"}
+    page = judgeline.vote(
+        table, f"place {NEW} within 55", tmp_path / "v.html", FAST, columns=columns
+    )
+    whole = judgeline.vote(battles, f"place {NEW} within 55", tmp_path / "w.html", FAST)
+    assert page.n_needed == whole.n_needed
+
+
 def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
     page = judgeline.vote(file, f"place {NEW} within 55", tmp_path / "vote.html", FAST)
     (votes,) = voted(page.path, lambda *_: "first", tmp_path / "votes")
