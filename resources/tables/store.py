@@ -79,7 +79,7 @@ class ParquetStore(dg.UPathIOManager):
             )
         table = pa.Table.from_pandas(obj, preserve_index=False)
         written = _stored_alike(path, table) or _in_parquet(table)
-        self._remember(path)
+        self._remember(path, memoryview(written))
         _write(path, memoryview(written))
         with suppress(dg.DagsterInvariantViolationError):  # called outside of a step
             version = dg.DataVersion(hashlib.blake2b(written, digest_size=16).hexdigest())
@@ -137,13 +137,20 @@ class ParquetStore(dg.UPathIOManager):
             "preview": dg.MetadataValue.md(preview(obj)),
         }
 
-    def _remember(self, path: UPath) -> None:
-        """Keep the table at a path that is about to be replaced, if its kind is remembered."""
+    def _remember(self, path: UPath, written: memoryview) -> None:
+        """Keep the table at a path that another one replaces, if its kind is remembered.
+
+        The same table again replaces none.
+        """
         asset, *keys = path.relative_to(self._base_path).parts
         declared = _declared(asset)
-        if declared is not None and declared.remembered and path.exists():
-            kept = self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
-            _write(kept, memoryview(path.read_bytes()))
+        if declared is None or not declared.remembered or not path.exists():
+            return
+        stored, kept = path.read_bytes(), self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
+        if stored == written:
+            kept.unlink(missing_ok=True)
+        else:
+            _write(kept, memoryview(stored))
 
     def before(self, asset: str, *keys: str) -> pd.DataFrame | None:
         """Return the table that the newest one of an asset's partition replaced, or None."""

@@ -80,7 +80,7 @@ def test_a_count_is_so_many_rows_where_folds_are_near_the_whole(
     continuous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fast paths of many battles: slopes by interpolation, gap weights by expansion."""
-    for few in ("gap.FEW_VOTES", "beta.FEW", "fast.FEW"):
+    for few in ("gap.FEW_VOTES", "beta.FEW", "approximation.FEW"):
         monkeypatch.setattr(f"judgeline.elo.{few}", 100)
     counted, single = arena(4, continuous=continuous, n_models=12, n_battles=3000)
     same(fit_beta_folds(counted), fit_beta_folds(single))
