@@ -38,6 +38,8 @@ def _of_system(error: OSError) -> str:
         return f"no folder at {path.parent}; make it, or name another"
     if isinstance(error, IsADirectoryError):
         return f"{path} is a folder; name a file"
+    if isinstance(error, FileExistsError):
+        return f"{path} is a file, where a folder is needed; name another path"
     if isinstance(error, NotADirectoryError):
         return f"{path} lies below a file, as below a folder; name another"
     if isinstance(error, PermissionError):

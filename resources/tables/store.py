@@ -138,19 +138,14 @@ class ParquetStore(dg.UPathIOManager):
         }
 
     def _remember(self, path: UPath, written: memoryview) -> None:
-        """Keep the table at a path that another one replaces, if its kind is remembered.
-
-        The same table again replaces none.
-        """
+        """Keep a table of a remembered kind that is replaced; the same again replaces none."""
         asset, *keys = path.relative_to(self._base_path).parts
         declared = _declared(asset)
-        if declared is None or not declared.remembered or not path.exists():
-            return
-        stored, kept = path.read_bytes(), self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
-        if stored == written:
-            kept.unlink(missing_ok=True)
-        else:
-            _write(kept, memoryview(stored))
+        if declared is not None and declared.remembered and path.exists():
+            stored = path.read_bytes()
+            if stored != written:
+                kept = self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
+                _write(kept, memoryview(stored))
 
     def before(self, asset: str, *keys: str) -> pd.DataFrame | None:
         """Return the table that the newest one of an asset's partition replaced, or None."""

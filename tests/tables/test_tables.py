@@ -148,13 +148,18 @@ def test_the_leaderboard_before_is_kept_and_no_other_table(instance, tmp_path, u
     def leaderboard():
         return boards[-1]
 
-    for rating in (1500.0, 1520.0, 1520.0):
+    for rating, last in (
+        (1500.0, None),
+        (1520.0, [1500.0]),
+        (1520.0, [1500.0]),
+        (1510.0, [1520.0]),
+    ):
         boards.append(columns.assign(rating=rating))
         assert _make(leaderboard, instance, place, key).success
         assert _make(judged, instance, place, key).success
         before = open_store(place).before("leaderboard", "tiny", "j1")
         kept = None if before is None else before["rating"].tolist()
-        assert kept == (None if len(boards) == 1 else [boards[-2]["rating"].iloc[0]])
+        assert kept == last  # the same board again replaces none
     assert open_store(place).before("judged", "tiny", "j1") is None
 
 

@@ -19,7 +19,7 @@ import typer
 from test_rank import simulated_battles
 
 from judgeline.cli import CHECKOUT_COMMANDS, _entry_points, app, main
-from judgeline.suggest import file_error_text
+from judgeline.suggest import message_of
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADER = "model_a,model_b,score_difference,human_outcome\n"
@@ -171,19 +171,19 @@ def test_errors_on_files_say_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     doings = {
-        f"no file at {tmp_path / 'gone'}; check the path": (tmp_path / "gone").read_bytes,
-        f"no folder {tmp_path / 'gone'} for it: make it": (tmp_path / "gone" / "it").read_bytes,
-        f"no file at {file / 'it'}: a folder of this path is a file": (file / "it").read_bytes,
+        f"no file at {tmp_path / 'gone'}; ": (tmp_path / "gone").read_bytes,
+        f"no folder at {tmp_path / 'gone'}; make it": (tmp_path / "gone" / "it").read_bytes,
+        f"{file / 'it'} lies below a file": (file / "it").read_bytes,
         f"{tmp_path} is a folder; name a file": tmp_path.read_bytes,
         f"{file} is a file, where a folder is needed": file.mkdir,
     }
     for told, do in doings.items():
         with pytest.raises(OSError, match="Errno") as caught:
             do()
-        assert file_error_text(caught.value).startswith(told)
+        assert message_of(caught.value).startswith(told)
     closed = PermissionError(errno.EACCES, "Permission denied", str(file))
-    assert file_error_text(closed).startswith(f"{file} is closed to this user; change who")
-    assert file_error_text(ConnectionError("no answer")) == "no answer"
+    assert message_of(closed).startswith(f"{file} may not be read or written by this user")
+    assert message_of(ConnectionError("no answer")) == "no answer"
 
 
 def test_quarantined_rows_are_counted_by_reason(tmp_path: Path, capsys: Capture) -> None:
