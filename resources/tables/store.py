@@ -143,7 +143,7 @@ class ParquetStore(dg.UPathIOManager):
         declared = _declared(asset)
         if declared is not None and declared.remembered and path.exists():
             stored = path.read_bytes()
-            if stored != written:
+            if stored != bytes(written):  # views of signed bytes equal none
                 kept = self._base_path.joinpath(f"{asset}{_BEFORE}", *keys)
                 _write(kept, memoryview(stored))
 
