@@ -4,7 +4,7 @@ import functools
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -84,10 +84,38 @@ def declared(table: Table) -> Checks:
     return Checks(table.name, guards, results, ins)
 
 
+def _tried(
+    groups: Sequence[Checks], names: Collection[str], given: Mapping[str, Any]
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield the results of the named checks; raise the first error of a blocking one at the end."""
+    died = list[Exception]()
+    for group in groups:
+        left = [name for name, _, _ in group.guards if name in names]
+        try:
+            for result in group.results(given) if left else ():
+                if result.check_name in left:
+                    left.remove(result.check_name)
+                    yield result
+        except Exception as error:
+            error.add_note(f"in the checks {', '.join(left)} of {group.asset}")
+            if any(blocking for _, _, blocking in group.guards):
+                died.append(error)
+                continue
+            told = f"the check itself failed: {type(error).__name__}: {error}"
+            key = dg.AssetKey(group.asset)
+            for name in left:
+                yield dg.AssetCheckResult(
+                    passed=False, asset_key=key, check_name=name, description=told
+                )
+    if died:
+        raise died[0]
+
+
 def step_of(asset: str, groups: Sequence[Checks]) -> dg.AssetChecksDefinition:
     """Return all checks of an asset as one step, which reads each table once.
 
-    Checks that die fail the step when all others have been made.
+    A check that dies has failed, with its error; one of several of which any is blocking fails the
+    step when all others have been made.
     """
     takes = set[str]().union(*(group.takes for group in groups))
     ins = {name: how for group in groups for name, how in group.ins.items()}
@@ -97,18 +125,8 @@ def step_of(asset: str, groups: Sequence[Checks]) -> dg.AssetChecksDefinition:
     ) -> Iterator[dg.AssetCheckResult]:
         names = {one.name for one in context.selected_asset_check_keys}
         catalog = context.resources.catalog if "catalog" in takes else None
-        given, died = {**tables, "context": context, "catalog": catalog}, list[Exception]()
-        for group in groups:
-            if names.isdisjoint(name for name, _, _ in group.guards):
-                continue
-            try:
-                results = [*group.results(given)]
-            except Exception as error:
-                died.append(error)
-            else:
-                yield from (one for one in results if one.check_name in names)
-        if died:
-            raise died[0]
+        given = {**tables, "context": context, "catalog": catalog}
+        yield from _tried(groups, names, given)
 
     with previews_silenced():
         specs = [
@@ -136,7 +154,7 @@ def step_of(asset: str, groups: Sequence[Checks]) -> dg.AssetChecksDefinition:
 
 
 def _alone(one: Checks) -> dg.AssetChecksDefinition:
-    """Return a check as a step: those of several cannot read the tables of all judges."""
+    """Return a check with optional or fanned-in tables as a step of its own."""
     ((_, _, blocking),) = one.guards
     partitions = partitions_of(one.asset)
     with previews_silenced():
@@ -156,5 +174,5 @@ def steps_of_checks() -> list[dg.AssetChecksDefinition]:
     for one in (*(declared(table) for table in TABLES.values() if table.checks), *found.values()):
         if not any(how.metadata for how in one.ins.values()):
             together.setdefault(one.asset, []).append(one)
-    apart = [one for one in found.values() if one not in together[one.asset]]
+    apart = [one for one in found.values() if one not in together.get(one.asset, ())]
     return [step_of(asset, own) for asset, own in together.items()] + [*map(_alone, apart)]

@@ -1,4 +1,4 @@
-"""Automation conditions, owner and partitions of the tables, and the steps of their checks."""
+"""Automation conditions, owner and partitions of the tables."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial

@@ -36,11 +36,11 @@ OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5, "both_bad": 0.5, "skip": ma
 SHARED = 20
 """Battles that all raters of a page see, so that their agreement is known."""
 
+_LONGEST_LINE = 1 << 16  # bytes, of the first vote of a file
 _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
 _NEEDED = {"key": str, "rater": str, "shown_first": str, "choice": str, "probability": float,
            "place": int, "n_possible": int, "time": str, "page": str}  # fmt: skip
 _LONGEST = 100
-_LONGEST_LINE = 1 << 16
 """Most characters of a text of a vote, such as the rater's name."""
 _LEAST = 1e-9
 """Least probability of a draw; one that is less likely does not come up."""

@@ -38,9 +38,9 @@ SUFFIXES: dict[str, str] = {
     ".feather": "feather",
     ".arrow": "feather",
 }
-LOG = ".eval"
 GATE_LEDGER = ".gate.jsonl"
-"""What the name of a ledger of looks ends with, which lies beside the battles that it is of."""
+"""End of the name of a gate's ledger, which lies beside its battles."""
+LOG = ".eval"
 """Evaluation logs of Inspect AI."""
 TEXTS = ("csv", "json", "jsonl")
 """Formats that are text, in some encoding."""
@@ -81,7 +81,7 @@ def files_of(path: Path) -> list[Path]:
     inside = [*map(Path, glob.glob(str(path)))]
     if path.is_dir():
         inside = [one for one in path.iterdir() if not one.name.startswith(".")]
-    if found := _known_files(inside) or (_known_files(path.rglob("*")) if path.is_dir() else []):
+    if found := _known_files(inside) or (_known_files(_shown_below(path)) if path.is_dir() else []):
         return found
     if path.is_dir():
         raise ValueError(
@@ -91,6 +91,13 @@ def files_of(path: Path) -> list[Path]:
     if path.exists():
         raise ValueError(f"{path} is no file on a disk; write its content into one and name that")
     raise ValueError(missing_file(path))
+
+
+def _shown_below(folder: Path) -> Iterator[Path]:
+    """Yield what lies below a folder, without hidden files and what hidden folders hold."""
+    for one in folder.rglob("*"):
+        if not any(part.startswith(".") for part in one.relative_to(folder).parts):
+            yield one
 
 
 def _known_files(paths: Iterable[Path]) -> list[Path]:

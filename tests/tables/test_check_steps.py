@@ -4,7 +4,7 @@ import dagster as dg
 import pandas as pd
 import pytest
 
-from assets.checks import declared, step_of
+from assets.checks import Checks, _tried, declared, step_of
 from assets.partitions import CORPUS_JUDGE, register
 from judgeline.tables.rules import holds, known, within
 from judgeline.tables.schema import Check, Table
@@ -72,3 +72,24 @@ def test_all_checks_are_one_step_that_may_read_other_tables(evaluated):
     assert "Vote on 2 models." in found["voted"].description
     assert [name for name, one in found.items() if one.blocking] == ["known"]
     assert [set(evaluated(name)) for name in passed] == [{name} for name in passed]
+
+
+def test_a_check_that_dies_has_failed_and_hides_no_other():
+    def dies(board):
+        raise RuntimeError("no memory of it")
+
+    def passes(board):
+        return dg.AssetCheckResult(passed=True)
+
+    groups = [
+        Checks("board", [("dies", "", False)], dies, {}),
+        Checks("board", [("passes", "", True)], passes, {}),
+    ]
+    found = [*_tried(groups, {"dies", "passes"}, {"board": None})]
+    assert [(one.check_name, one.passed) for one in found] == [("dies", False), ("passes", True)]
+    assert "RuntimeError: no memory of it" in found[0].description
+    blocking = [groups[1], Checks("board", [("dies", "", True)], dies, {})]
+    tried = _tried(blocking, {"dies", "passes"}, {"board": None})
+    assert next(tried).check_name == "passes"
+    with pytest.raises(RuntimeError, match="no memory"):
+        next(tried)
