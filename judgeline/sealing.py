@@ -413,6 +413,11 @@ def _board_with(
     known = [path.parent / name for name in document.get("votes", {})]
     new = [one for one in files_of(votes) if one.resolve() not in {of.resolve() for of in known}]
     source = path.parent / document["source"]
+    if changed := changed_inputs(document["inputs"], source):
+        raise QualityGateError(
+            f"{source} is not what {path} was sealed on ({'; '.join(changed)}): restore it, or "
+            "give --votes the battles with their votes"
+        )
     return rank(source, settings, votes=[*known, *new], **told).leaderboard
 
 

@@ -121,6 +121,10 @@ def test_votes_of_a_page_score_what_was_sealed_before_them(file, tmp_path, capsy
     capsys.readouterr()
     assert main(["score", str(sealed), "--votes", str(tmp_path / "votes")]) == 0
     assert f"{int(is_held)} of 1 held" in capsys.readouterr().out
+    file.write_text(file.read_text("utf-8") + "\n", "utf-8")
+    other = ["--ledger", str(tmp_path / "other.jsonl")]
+    assert main(["score", str(sealed), "--votes", str(tmp_path / "votes"), *other]) == 2
+    assert "is not what" in capsys.readouterr().err
 
 
 def test_one_column_may_be_question_and_its_text(battles, tmp_path) -> None:
