@@ -144,8 +144,8 @@ def doctor(
     try:
         return _of_battles(source, stated, miscoverage)
     except MissingColumnsError as error:
-        if error.missing == {"score_difference"} or (layout and layout.advice is VOTES):
-            return _advised(source, layout, stated.call("plain", source))
+        if _are_votes(error, layout):
+            return _of_votes(source, layout, stated)
         return _foreign(source, stated, miscoverage)
     except OneModelError as error:
         return _one_model(source, error, stated, miscoverage)
@@ -317,6 +317,26 @@ _AS_CORPUS = "judgeline corpora add NAME --set reader={} --set location={} --set
 _NO_COUNTS = ("", 0, 0, 0, 0, 0, False, False)
 
 
+def _are_votes(error: MissingColumnsError, layout: Layout | None) -> bool:
+    return error.missing == {"score_difference"} or bool(layout and layout.advice is VOTES)
+
+
+def _of_votes(source: pd.DataFrame | Path, layout: Layout | None, stated: Request) -> Diagnosis:
+    """Return the diagnosis of votes alone, with the command that rates by them if they are read."""
+    made = _advised(source, layout, stated.call("plain", source))
+    named = stated.judge, stated.outcomes, stated.columns
+    told = {"with_votes": False, "votes_alone": True, **stated.told}
+    try:
+        readable(source, *named, allow_quarantine=False, **told)
+    except (ValueError, QualityGateError) as error:
+        return made._replace(missing=[f"{_said(error)}.", *made.missing], next="")
+    return made
+
+
+def _said(error: Exception) -> str:
+    return error.as_option() if isinstance(error, ArgumentError) else str(error)
+
+
 def _advised(source: pd.DataFrame | Path, layout: Layout | None, command: str) -> Diagnosis:
     """Return the diagnosis of a file of votes alone, or of verdicts beside gold labels."""
     advice, told = (layout and layout.advice) or VOTES, layout.name if layout else ""
@@ -343,6 +363,8 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
     """Return the diagnosis of other columns: each of them, and the command that may read them."""
     columns = columns_of(_first_rows(source))
     found = guess(columns, parse_codes(stated.outcomes) if stated.outcomes else ())
+    if "model_a" in found.columns and {"human_outcome", "judge_winner"} & {*stated.columns}:
+        found = found._replace(verb="battles", lacks="")  # who decided is told
     lines, lacks, verb = [one.text() for one in columns], found.lacks, found.verb
     own = {name: column for name, column in found.columns.items() if name != column}
     asked = stated._replace(
@@ -395,6 +417,8 @@ def _guessed(source: pd.DataFrame | Path, asked: Request, miscoverage: float) ->
     """Return the diagnosis of battles in guessed columns, or why they cannot be read."""
     try:
         return _of_battles(source, asked, miscoverage)
+    except MissingColumnsError as error:
+        return _of_votes(source, None, asked) if _are_votes(error, None) else _said(error)
     except OneModelError as error:
         return _one_model(source, error, asked, miscoverage)
     except (ValueError, QualityGateError) as error:
@@ -409,7 +433,7 @@ def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
             readable(source, *named, allow_quarantine=False, with_votes=False, **stated.told)
         except (ValueError, QualityGateError) as strict:
             error = strict
-    return error.as_option() if isinstance(error, ArgumentError) else str(error)
+    return _said(error)
 
 
 def _one_model(

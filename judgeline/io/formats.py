@@ -226,6 +226,14 @@ def head_of(name: str, own: Collection[str]) -> str:
     return name if name in own else name.partition(".")[0]
 
 
+def with_paths(found: list[str], stated: Mapping[str, str]) -> list[str]:
+    """Return names of columns with the dotted ones that are stated, of objects in one of them."""
+    return [
+        *found,
+        *(own for own in stated.values() if own not in found and head_of(own, found) in found),
+    ]
+
+
 def at_paths(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Return columns of a table, and the values at dotted names in columns of objects."""
 

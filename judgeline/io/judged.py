@@ -40,9 +40,9 @@ from judgeline.io.formats import (
     encoding_of,
     file_columns,
     files_of,
-    head_of,
     kind_of,
     read_columns,
+    with_paths,
 )
 from judgeline.io.layout import LABELS, Given, Layout, Stated
 from judgeline.io.layout import VOTES as VOTES_ALONE
@@ -400,14 +400,6 @@ def _renamed(given: Given, names: Mapping[str, str]) -> Given:
 
     kept = [name for name in (*NEEDED, "judge") if name in {*given.columns, *names}]
     return given._replace(columns=kept, read=read)
-
-
-def with_paths(found: list[str], stated: Mapping[str, str]) -> list[str]:
-    """Return names of columns with the dotted ones that are stated, of objects in one of them."""
-    return [
-        *found,
-        *(own for own in stated.values() if own not in found and head_of(own, found) in found),
-    ]
 
 
 def _given(source: Path | pd.DataFrame) -> Given:

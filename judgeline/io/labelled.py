@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from judgeline.io.failures import NONE_MISSING, Missing
-from judgeline.io.judged import given_of, with_paths
+from judgeline.io.formats import with_paths
+from judgeline.io.judged import given_of
 from judgeline.io.layout import LABELS
 from judgeline.io.outcome_codes import (
     by_value,

@@ -9,13 +9,22 @@ from typing import NamedTuple
 import pandas as pd
 
 from judgeline.io.failures import NONE_MISSING, Missing
-from judgeline.io.formats import TEXTS, encoding_of, file_columns, kind_of, read_columns
+from judgeline.io.formats import (
+    TEXTS,
+    encoding_of,
+    file_columns,
+    kind_of,
+    read_columns,
+    with_paths,
+)
+from judgeline.io.outcome_codes import require_columns
 from judgeline.io.schema import CorpusRead
 
 
 class Stated(NamedTuple):
     """What a user states of files: codes of votes and of failures, and Arena-Hard's baseline.
 
+    `columns` has a file's own names of our columns.
     The baseline is one model, or one by category; a game, 1 or 2, shows it first. Identities of
     published verdicts are needed where verdicts are stored, and by no rating.
     """
@@ -25,6 +34,7 @@ class Stated(NamedTuple):
     baseline: str | Mapping[str, str] | None = None
     baseline_first_in: int = 1
     needs_identities: bool = True
+    columns: Mapping[str, str] = {}
 
 
 NOTHING_STATED = Stated()
@@ -82,6 +92,9 @@ VERDICTS = LayoutAdvice(
 )
 
 
+_OTHER_NAMES = "; under 'columns' of this corpus in corpora.yaml say what the file calls them"
+
+
 class OtherLayoutError(ValueError):
     """A file lacks columns of the layout that it is read as; `found` are those it has."""
 
@@ -129,31 +142,40 @@ class Layout:
             raise ValueError(f"{self.name} is read by judgeline rank, and no corpus is made of it")
         return self.corpus(self, paths, stated)
 
-    def needed(self, path: Path, found: Sequence[str]) -> list[str]:
+    def needed(self, path: Path, found: Sequence[str], remedy: str = "") -> list[str]:
         """Return the columns of the version that a file has; OtherLayoutError if it has none."""
         lacking = {one: [name for name in one.split() if name not in found] for one in self.columns}
         nearest = min(lacking, key=lambda one: len(lacking[one]))
         if lacking[nearest]:
             raise OtherLayoutError(
                 f"{path} lacks {', '.join(lacking[nearest])} for reader {self.name!r}; it has "
-                f"{', '.join(found[:40]) or 'no columns'}",
+                f"{', '.join(found[:40]) or 'no columns'}{remedy}",
                 found,
             )
         return nearest.split()
 
 
-def read_layout(path: Path, layout: Layout, optional: str = "") -> pd.DataFrame:
+def read_layout(
+    path: Path, layout: Layout, optional: str = "", columns: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return the columns of a layout in a file, with the optional ones that it has.
 
-    CSV cells are text, null where empty; other formats keep their types. ValueError if the file is
-    empty, cannot be read, or is of another layout.
+    `columns` has the file's own names of some. CSV cells are text, null where empty; other
+    formats keep their types. ValueError if the file is empty, cannot be read, or is of another
+    layout.
     """
     found = file_columns(path)
     if kind_of(path) in TEXTS and not (encoding := encoding_of(path)).startswith("utf"):
         raise ValueError(f"{path} is not UTF-8, and looks like {encoding}; save it as UTF-8")
-    needed = layout.needed(path, found)
+    own = dict(columns or {})
+    known = " ".join((*layout.columns, optional)).split()
+    require_columns(path, with_paths(found, own), own, known)
+    found = [*own, *(name for name in found if name not in own)]
+    needed = layout.needed(path, found, "" if columns is None else _OTHER_NAMES)
     wanted = [*needed, *(name for name in optional.split() if name in found)]
-    table = read_columns(path, wanted, texts=wanted)
+    named = {name: own.get(name, name) for name in wanted}
+    read = read_columns(path, list(dict.fromkeys(named.values())), texts=[*named.values()])
+    table = pd.DataFrame({name: read[column] for name, column in named.items()})
     if table.empty:
         raise ValueError(f"{path} holds a header and no rows; download or write it again")
     return table

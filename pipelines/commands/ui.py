@@ -114,7 +114,9 @@ class _Running:
         """Wait until a server ends, and return its name; a web server that served begins anew."""
         has_served = False
         while True:
-            has_served = has_served or _listens(socket.AF_INET, (HOST, self.port))
+            if not has_served and _listens(socket.AF_INET, (HOST, self.port)):
+                console.print("It answers.")
+                has_served = True
             ended = [name for name, one in self.servers.items() if one.poll() is not None]
             if ended == [_WEB] and has_served:
                 console.print("The web server ended by itself; it begins anew, and runs go on.")

@@ -103,6 +103,7 @@ class CorpusDefinition(Options):
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
     outcomes: _Codes | None = None
+    columns: dict[str, str] = Field(default_factory=dict)
     allow_quarantine: bool = False
     missing: _MissingValues = ()
     filters: Filters = Field(default_factory=Filters)
@@ -137,7 +138,7 @@ class CorpusDefinition(Options):
                 f"the key {of_battles[0]!r} is about battles, which 'reader: ratings' has none of; "
                 "remove it"
             )
-        for key in ("allow_quarantine", "missing", "outcomes"):
+        for key in ("allow_quarantine", "columns", "missing", "outcomes"):
             if key in fields and reader != "battles":
                 raise ValueError(f"the key {key!r} needs 'reader: battles'; remove it")
         if (fields.get("arena_hard") is not None) != (reader == "arena-hard"):

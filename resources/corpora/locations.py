@@ -159,12 +159,9 @@ def content_revision(definition: CorpusDefinition) -> str:
     """Return a corpus' revision: it changes with its content and with the options of reading."""
     arena_hard = definition.arena_hard.model_dump() if definition.arena_hard else None
     read_as: dict[str, Any] = {"reader": definition.reader, "arena_hard": arena_hard}
-    if definition.outcomes:
-        read_as["outcomes"] = definition.outcomes
-    if definition.missing:
-        read_as["missing"] = definition.missing
-    if definition.allow_quarantine:
-        read_as["allow_quarantine"] = True
+    for key in ("outcomes", "columns", "missing", "allow_quarantine"):
+        if stated := getattr(definition, key):
+            read_as[key] = stated
     if definition.reader == "arena":
         own = {"options": definition.arena, "seed": definition.seed, "slug": definition.slug}
         return f"options {_hash({**read_as, **own})}"

@@ -23,6 +23,7 @@ def read_corpus(definition: CorpusDefinition) -> CorpusRead:
     stated = stated_of(definition.arena_hard)._replace(
         codes=io.parse_codes(definition.outcomes) if definition.outcomes else None,
         missing=io.parse_missing(definition.missing or None),
+        columns=definition.columns,
     )
     read = read_files(definition.reader, corpus_files(definition), stated)
     if definition.reader == "battles" and not definition.allow_quarantine:

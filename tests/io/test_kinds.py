@@ -472,6 +472,21 @@ def test_a_verdict_that_is_called_a_machine_s_beside_another_is_the_judge_s(tmp_
     )
 
 
+@pytest.mark.parametrize("stated", [{}, {"model_a": "left", "model_b": "right"}])
+def test_stated_votes_are_read_or_their_codes_are_asked_for(stated, tmp_path, capsys) -> None:
+    path = tmp_path / "a.csv"
+    rows = pd.DataFrame(FOOD).rename(columns={"winner": "crowd"}).replace({"tie": "draw"})
+    rows.to_csv(path, index=False)
+    stated = {**stated, "human_outcome": "crowd"}
+    found = judgeline.doctor(path, columns=stated)
+    assert found.next == ""  # 'judgeline plain' would refuse the codes
+    assert "State the codes with --outcomes left/right/draw" in found.missing[0]
+    found = judgeline.doctor(path, columns=stated, outcomes="left/right/draw")
+    assert found.layout == "votes of people without verdicts of a judge"
+    assert main(shlex.split(found.next)[1:]) == 0
+    assert "Bradley-Terry by" in capsys.readouterr().out
+
+
 def test_votes_beside_scores_of_both_sides_are_proposed(tmp_path: Path, capsys) -> None:
     rng, strengths = np.random.default_rng(3), np.linspace(-1, 1, 9)
     a = rng.integers(9, size=800)

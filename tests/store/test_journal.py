@@ -65,7 +65,7 @@ def test_a_full_disk_is_left_to_the_shards(file, monkeypatch):
     assert not file.exists()
 
 
-def test_the_next_buyer_stores_what_a_killed_one_wrote_down(tmp_path):
+def test_what_a_killed_buyer_wrote_down_is_found_and_stored_by_the_next(tmp_path):
     store = VerdictStore(UPath(tmp_path))
     with VerdictWriter(store, "key", seconds=3600) as writer:
         for row in ROWS:
@@ -78,8 +78,11 @@ def test_the_next_buyer_stores_what_a_killed_one_wrote_down(tmp_path):
     identities = [row["identity"] for row in ROWS]
     with killed.buying("key", lambda: killed.find("key", identities)[0].empty, None) as lacking:
         assert not lacking
+    assert (tmp_path / "killed" / "key" / ".journal").exists()  # it was only read
+    assert killed.find("key", identities[:2])[0]["identity"].tolist() == identities[:2]
+    with killed.exclusive("key"):
+        assert not (tmp_path / "killed" / "key" / ".journal").exists()
     assert killed.find("key", identities)[0]["identity"].tolist() == identities
-    assert not (tmp_path / "killed" / "key" / ".journal").exists()
 
 
 def test_rows_that_are_stored_and_written_down_count_once(tmp_path):

@@ -1,7 +1,7 @@
 """Our own layout: battles as Parquet, JSON lines or CSV, with few columns needed."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from judgeline.io import assemble
 from judgeline.io import outcome_codes as codes
-from judgeline.io.failures import Missing
 from judgeline.io.formats import file_columns, read_columns
 from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.published import categories, judge_slugs, languages, names
@@ -47,6 +46,7 @@ def _read(_layout: Layout, paths: Sequence[Path], stated: Stated) -> CorpusRead:
     rows can be added without changing it; a battle without ``question_id`` has a hash of its
     instruction, or its own id where there is no text.
 
+    Columns with other names are read where their names are stated.
     Where a file is called ``battles.parquet``, ``verdicts.parquet`` beside it holds verdicts that
     came with it.
     """
@@ -65,14 +65,14 @@ def _convert(path: Path, stated: Stated) -> assemble.Converted:
             f"{path} has counted battles (column {codes.COUNT}), and a corpus needs each battle "
             "with its texts; rate the file by 'judgeline rank', or give a battle a row"
         )
-    table = read_layout(path, BATTLES, _OPTIONAL)
+    table = read_layout(path, BATTLES, _OPTIONAL, stated.columns)
     _require_people(path, table)
     columns = {name: assemble.column_of(table, name) for name in _OPTIONAL.split()}
     given = pd.DataFrame(columns, dtype=object)
     read, unreadable = zip(
         *(assemble.read_each(given, name, assemble.read_text, None) for name in _TEXTS), strict=True
     )
-    outcome, vote = _outcomes(table, path, stated.codes, stated.missing)
+    outcome, vote = _outcomes(table, path, stated)
     n_turns = pd.to_numeric(columns["n_turns"], errors="coerce")
     time, untimely = assemble.read_times(table)
     battles = pd.DataFrame(
@@ -108,24 +108,21 @@ def _require_people(path: Path, table: pd.DataFrame) -> None:
         raise ValueError(_NO_VOTE.format(path=path, column=name, said="is a judge's"))
 
 
-def _outcomes(
-    table: pd.DataFrame, path: Path, stated: Mapping[str, float] | None, missing: Missing
-) -> tuple[pd.Series, Fault]:
+def _outcomes(table: pd.DataFrame, path: Path, stated: Stated) -> tuple[pd.Series, Fault]:
     """Return A's share of the win, and the faults of votes with an unknown code."""
     name = "human_outcome" if "human_outcome" in table else "winner"
     published = codes.without_blanks(table[name])
-    if stated is not None:
-        outcome, expected = codes.outcomes_by_code(published, stated), ", ".join(stated)
+    if stated.codes is not None:
+        outcome, expected = codes.outcomes_by_code(published, stated.codes), ", ".join(stated.codes)
     elif name == "winner":
         outcome, expected = codes.outcomes_by_winner(published, table), codes.EXPECTED_WINNERS
     else:
         numbers = pd.to_numeric(published, errors="coerce").astype(float)
         outcome, expected = numbers.where(numbers.isin([0.0, 0.5, 1.0])), "1, 0.5, 0"
-    published = published.mask(missing.are(published) & outcome.isna())
-    if stated is None:
-        codes.require_known_codes(
-            published, outcome.notna(), f"{path}: column {name}", _STATE_CODES
-        )
+    published = published.mask(stated.missing.are(published) & outcome.isna())
+    if stated.codes is None:
+        place = f"{path}: column {stated.columns.get(name, name)}"
+        codes.require_known_codes(published, outcome.notna(), place, _STATE_CODES)
     wrong = published.notna() & outcome.isna()
     sentence = f"{name} is {{{name}!r}}; expected one of {{known}}, or empty"
     return outcome, fault(table, wrong, "unknown-winner", sentence, known=expected)

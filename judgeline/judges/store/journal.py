@@ -66,8 +66,10 @@ class Journal:
         """Return the rows that a killed process left; a line that is no row is passed over."""
         tables = [self._schema.empty_table()]
         for file in (self._before, self._file):
-            lines = file.read_bytes().split(b"\n") if file and file.exists() else []
-            for line in lines:
+            written = b""
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                written = file.read_bytes() if file else b""
+            for line in written.split(b"\n"):
                 with contextlib.suppress(*NO_ROW, KeyError, RecursionError):
                     tables.append(self._table(json.loads(line)))
         return pa.concat_tables(tables)

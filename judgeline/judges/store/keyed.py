@@ -135,18 +135,26 @@ class KeyedStore:
             write_shard(self.base / key, pa.concat_tables(fitting))
 
     def scan(self, key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
-        """Return some columns of everything stored under a key, or `among` identities."""
+        """Return some columns of everything stored under a key, or `among` identities.
+
+        Rows that a killed process left in its journal are stored, too.
+        """
+
+        def wanted(table: pa.Table) -> pa.Table:
+            if among is not None:
+                table = table.filter(pc.is_in(table["identity"], value_set=among))
+            return table.cast(waiting.schema)
+
+        waiting = self.journal(key).rows().select(list(columns))  # first: they go to a shard
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
-            tables, damaged = [self.schema.empty_table().select(list(columns))], []
+            tables, damaged = [wanted(waiting)], []
             try:
                 for shard in shards:
                     if (table := read_shard(shard, columns, self.later)) is None:
                         damaged.append(shard)
-                        continue
-                    if among is not None:
-                        table = table.filter(pc.is_in(table["identity"], value_set=among))
-                    tables.append(table.cast(tables[0].schema))
+                    else:
+                        tables.append(wanted(table))
             except FileNotFoundError:  # merged meanwhile: what it held is in a newer shard
                 continue
             return Scan(
