@@ -19,7 +19,6 @@ _RELATIVE_ERROR = 1e-14
 _MOST_NODES = 96
 _MAX_ITERATIONS = 60
 _TOLERANCE = 1e-10  # logits, of the last step of the series
-_MOST_ORDERS = 10  # of the power series, where a fold lies as far away as `_REACH`
 _REACH = 0.5  # logits of any vote that the series holds for; it ends at pi
 _LEFT_OUT = 1e-12  # what later orders may add to the likeliest vote's slope: lost on the grid
 
@@ -160,7 +159,7 @@ def weights_near(
     first = reach @ np.abs(newton(_fold_moments(votes, features, strength, centre, 2), step))
     distance = first.max(where=first < _REACH, initial=1e-9)
     n_orders = math.ceil(math.log(_LEFT_OUT) / math.log(distance / math.pi))
-    orders = _fold_moments(votes, features, strength, centre, max(2, min(n_orders, _MOST_ORDERS)))
+    orders = _fold_moments(votes, features, strength, centre, max(2, n_orders))
     near = first < _REACH
     for _ in range(_MAX_ITERATIONS):
         moved = newton(orders, step)

@@ -19,7 +19,9 @@ from judgeline.elo import (
     rate,
     with_settled_votes,
 )
+from judgeline.elo.approximation import weights_near
 from judgeline.elo.battles import MOST_BATTLES
+from judgeline.elo.gap import PENALTY, _fold_maxima, fit_weights, gap_features
 from judgeline.elo.sums import Sums
 from judgeline.intervals import rate_pooled, rate_with_votes
 
@@ -87,6 +89,25 @@ def test_a_count_is_so_many_rows_where_folds_are_near_the_whole(
     same(rate(counted, QUICK), rate(single, QUICK))
     monkeypatch.setattr("judgeline.elo.battles._CHUNK", 100)
     same(rate(counted, QUICK), rate(single, QUICK))
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_gap_weights_are_those_of_each_fold_by_itself_however_far_it_lies(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, votes = arena(seed, n_models=8, n_battles=200, continuous=bool(seed % 2))
+    votes = votes.take(votes.human_outcome >= 0)
+    features = gap_features(votes)
+    alone = _fold_maxima(votes, features.values, features.strength)
+    monkeypatch.setattr("judgeline.elo.gap.FEW_VOTES", 0)
+    reach = np.abs(features.values).max(axis=0)
+    centre = fit_weights(features.values, votes.human_outcome / 2)
+    around = votes, features.values, features.strength, centre
+    close = weights_near(*around, reach=reach, penalty=PENALTY)[1]
+    distance = np.abs(alone - centre) @ reach
+    assert (close & (distance > 0.2)).any()  # of series that need more than ten orders
+    series = _fold_maxima(votes, features.values, features.strength)
+    assert series == pytest.approx(alone, rel=0, abs=1e-11)
 
 
 def test_counts_are_exact_up_to_the_largest() -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 PATIENCE_S = 300.0
 ANSWERS_S = 900.0  # a server on a busy CPU loads for minutes
 RUBRIC = "fenced-rubric.txt"
-N_BATTLES = 12  # a CPU writes an answer of random weights in seconds
+N_BATTLES = 6  # a CPU writes an answer of random weights in seconds
 
 
 def key_of(pids: set[int]) -> str:
