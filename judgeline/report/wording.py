@@ -138,8 +138,9 @@ def basis_text(leaderboard: pd.DataFrame) -> str:
     if len(whole) == 1:
         numbers = sorted(int(re.findall(r"(?<=: )\d+", words)[0]) for words in counts.index)
         return f"{rated}, {whole.pop().format(f'{numbers[0]} to {numbers[-1]}')}"
+    parts = [(*words.partition(": ")[::2], n) for words, n in counts.items()]
     of_all = f"of {len(leaderboard)} models"
-    return "; ".join([rated, *(f"{words} ({n} {of_all})" for words, n in counts.items())])
+    return f"{rated}, {'; '.join(f'{name} for {n} {of_all} ({why})' for name, why, n in parts)}"
 
 
 def surrogacy_text(diagnostics: pd.DataFrame) -> str:

@@ -67,7 +67,7 @@ def test_the_basis_is_said_once_and_by_models_where_it_differs() -> None:
     assert voted.count(f"{alone} other models have votes") == 1
     assert f"{alone} to 55 other models have votes\n" in shown(BOARD)
     mixed = BOARD.assign(basis=["gap: 19 others, fewer than 20"] * 2 + ["average: 20 others"])
-    assert "rated by auto; gap: 19 others, fewer than 20 (2 of 3 models); ave" in shown(mixed)
+    assert "rated by auto, gap for 2 of 3 models (19 others, fewer than 20); ave" in shown(mixed)
     assert "rated by soft\n" in shown(BOARD.assign(method="soft", basis=""))
 
 
