@@ -167,7 +167,6 @@ class Ranking(NamedTuple):
     conformal_calibration: pd.DataFrame
     summary: pd.DataFrame
     judge_diagnostics: pd.DataFrame
-    judge_gate: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -272,12 +271,12 @@ class Board:
 
     def to_html(self, path: Path | str) -> None:
         """Write the report: one page with figures that loads nothing from elsewhere."""
-        alike, ranked = by_score(self.battles.scored), self.ranking._asdict()
+        alike = by_score(self.battles.scored)
         tables = JudgeTables(
             judge=self.battles.judge,
             display_name=self.battles.judge,
             scored_battles=alike.assign(battle_id=None) if self.battles.is_counted else alike,
-            **{name: one for name, one in ranked.items() if name != "judge_gate"},
+            **self.ranking._asdict(),
         )
         write_report(
             Path(path),
@@ -1470,7 +1469,6 @@ def _rank(scored: pd.DataFrame, used: Settings) -> Ranking:
         conformal_calibration=thresholds[thresholds["method"].isin(methods)].reset_index(drop=True),
         summary=as_table(summarise(as_columns(HeldOutRatings, wanted))),
         judge_diagnostics=tables["judge_diagnostics"],
-        judge_gate=tables["judge_gate"],
     )
 
 

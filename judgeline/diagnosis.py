@@ -329,7 +329,7 @@ def _of_votes(source: pd.DataFrame | Path, layout: Layout | None, stated: Reques
     try:
         readable(source, *named, allow_quarantine=False, **told)
     except (ValueError, QualityGateError) as error:
-        return made._replace(missing=[f"{_said(error)}.", *made.missing], next="")
+        return made._replace(missing=[*made.missing, f"{_said(error)}."], next="")
     return made
 
 
@@ -366,12 +366,14 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
     if "model_a" in found.columns and {"human_outcome", "judge_winner"} & {*stated.columns}:
         found = found._replace(verb="battles", lacks="")  # who decided is told
     lines, lacks, verb = [one.text() for one in columns], found.lacks, found.verb
-    own = {name: column for name, column in found.columns.items() if name != column}
+    own = _own_guesses(found.columns, stated.columns)
     asked = stated._replace(
         columns={**own, **stated.columns}, outcomes=stated.outcomes or found.outcomes or None
     )
-    shown = ", ".join(f"{name}={column}" for name, column in asked.columns.items())
+    shown = ", ".join(f"{name}={column}" for name, column in own.items())
     guessed = [f"these columns are guessed by their names and values: {shown}."] if shown else []
+    if asked.outcomes and not stated.outcomes and verb == "battles":
+        guessed.append(f"so are the codes, {asked.outcomes}: A's, B's, then any of ties.")
     if verb == "battles":
         made = _guessed(source, asked, miscoverage)
         if isinstance(made, Diagnosis):
@@ -388,6 +390,18 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
     return Diagnosis(_name(source), *no_counts, supports, told, guessed, command, lines)
 
 
+def _own_guesses(found: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
+    """Return guessed columns that go with stated ones: another column each, and one verdict."""
+    taken = {*stated, *(_VERDICTS if _VERDICTS & {*stated} else ())}
+    return {
+        name: column
+        for name, column in found.items()
+        if name != column and name not in taken and column not in stated.values()
+    }
+
+
+_VERDICTS = {"judge_winner", "verdict", "judge_outcome", "score_difference"}
+_VERDICTS |= {"judge_score_a", "judge_score_b"}
 _ASK = "python -c 'import judgeline; help(judgeline.ask)'"
 _SUPPORTS = {
     "agreement": "how far a judge agrees with the labels (judgeline agreement)",

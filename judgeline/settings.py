@@ -33,7 +33,7 @@ class Settings(RatingOptions, ReferenceFactors):
         Limits of the judge gate by criterion; those of `judgeline.reliability` where none is named.
     withhold : collection of str
         Criteria whose failure withholds the judge's ratings. A table of scores can be held to
-        ``skill`` alone; a corpus of the lineage has four by default.
+        ``skill`` alone; a corpus of the lineage has three by default.
     controls : mapping of str to mapping
         Attack controls by name, each with the Elo points that it may be rated above an honest
         judge's rating (``bound``).

@@ -172,7 +172,6 @@ def show_ranked(console: Console, board: "Board") -> None:
     from judgeline.intervals import least_miscoverage
     from judgeline.io import questions_of
     from judgeline.report.wording import surrogacy_text
-    from judgeline.steps.reliability import withheld_by_a_corpus
 
     _show_read(console, board.battles, board.source)
     ranking = board.ranking
@@ -183,12 +182,6 @@ def show_ranked(console: Console, board: "Board") -> None:
         console.print("Battles are taken as independent: none are known to share a question.")
     if found := surrogacy_text(ranking.judge_diagnostics):
         console.print(f"[yellow]Note[/]: {found}", soft_wrap=True)
-    if unmet := withheld_by_a_corpus(ranking.judge_gate):
-        console.print(
-            f"[yellow]Note[/]: the judge fails {unmet}; a corpus withholds ratings by such a judge "
-            "(docs/judge-gate.md).",
-            soft_wrap=True,
-        )
     n_battles, settings = board.battles.n_battles, board.settings
     is_asked = settings.n_resamples is not None or board.battles.is_counted
     if not is_asked and not settings.resolved(n_battles).n_resamples:

@@ -211,11 +211,12 @@ def call_text(
     if isinstance(source, Path) and verb in _COMMANDS:
         pairs = ",".join(f"{ours}={own}" for ours, own in (columns or {}).items())
         given |= {"columns": pairs} if columns else {}
-        given = {"out": "ratings", **given} if verb == "rank" else given
+        given = {"out": _free_folder(), **given} if verb == "rank" else given
         options = [*given.items(), *(("missing", one) for one in _several(missing))]
         words = [f"--{name} {shlex.quote(str(value))}" for name, value in options]
         words += ["--same-names"] * same_names + ["--allow-quarantine"] * allow_quarantine
-        return " ".join([f"judgeline {verb} {shlex.quote(str(source))}", *words])
+        file = f"./{source}" if str(source).startswith("-") else str(source)
+        return " ".join([f"judgeline {verb} {shlex.quote(file)}", *words])
     given |= {} if missing is None else {"missing": missing}
     given |= {"same_names": True} if same_names else {}
     given |= {"allow_quarantine": True} if allow_quarantine else {}
@@ -225,6 +226,12 @@ def call_text(
     if isinstance(source, pd.DataFrame):
         return call
     return f"python -c {shlex.quote(f'import judgeline; print({call})')}"
+
+
+def _free_folder() -> str:
+    """Return a name of the folder of results that none has here."""
+    names = ("ratings", *(f"ratings-{n}" for n in range(2, 1000)))
+    return next((one for one in names if not Path(one).exists()), "ratings")
 
 
 def _several(missing: Any) -> list[Any]:

@@ -341,7 +341,8 @@ def read_judged_battles(
     if found.layout and found.layout.is_rated:
         battles = _recorded(found, found.layout, judge, with_votes)
     else:
-        battles = _scored(found, judge, with_votes, counted, votes_alone)
+        found = _votes_alone(found) if votes_alone else _with_columns_found(found, with_votes)
+        battles = _scored(found, judge, counted)
     if battles.scored.empty:
         raise ValueError(_nothing_scored(found.path, battles))
     return battles._replace(notes=(*battles.notes, *_notes(found, battles.scored)))
@@ -559,7 +560,9 @@ def _notes(source: _Source, scored: pd.DataFrame) -> Iterator[str]:
     yield from _rare_names(scored)
     yield from _contradictions(source, scored)
     vote = "human_outcome" if "human_outcome" in source.columns else VOTE
-    yield from filter(None, [question_of(source.columns.get(vote, vote), *numbers_of(scored))])
+    if source.score != "human_outcome":  # votes alone agree with themselves
+        own = source.columns.get(vote, vote)
+        yield from filter(None, [question_of(own, *numbers_of(scored))])
     size = scored["score_difference"].astype(float).abs()
     usual = float(size.quantile(0.9))
     if usual and size.max() > _ABSURD * usual:
@@ -769,10 +772,7 @@ def _choose(judge: str | None, known: list[str], path: Path) -> str:
     raise ArgumentError(message, "judge") if judge else ManyJudgesError(message, known)
 
 
-def _scored(
-    source: _Source, judge: str | None, with_votes: bool, counted: bool, votes_alone: bool
-) -> JudgedBattles:
-    source = _votes_alone(source) if votes_alone else _with_columns_found(source, with_votes)
+def _scored(source: _Source, judge: str | None, counted: bool) -> JudgedBattles:
     table, alike = _rows(source, counted=counted)
     if alike and not {*source.sides} <= {*table}:
         source = source._replace(sides=())
@@ -781,7 +781,7 @@ def _scored(
         table["human_outcome"] = None
     table = _with_names(table, source)
     table, chosen = _of_judge(table, source, judge)
-    given, table = table, _without_failures(table, source)
+    given, table, notes = _voted_alone(table, _without_failures(table, source), source)
     if source.sides:
         first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
         table["score_difference"] = first - second
@@ -803,7 +803,6 @@ def _scored(
     spare = ["file", *source.sides, VOTES, "voted", *(name for name in _TEXTS if name in read)]
     sound = sound.drop(columns=spare, errors="ignore")
     n_repeated = 0 if is_named else int(sound.drop(columns="row").duplicated().sum())
-    notes: list[str] = []
     if COUNT not in sound and source.score != "human_outcome":
         joined = join_rows(sound, votes[is_sound], alone[is_sound])
         sound, notes = joined.battles, [*told, *joined.notes]
@@ -822,6 +821,18 @@ def _scored(
     n_rows = n_battles_of(table)
     told_of = (chosen, scored, quarantine, 0, n_rows, n_repeated, codes, plain, tuple(notes))
     return JudgedBattles(*told_of)
+
+
+def _voted_alone(
+    given: pd.DataFrame, table: pd.DataFrame, source: _Source
+) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    """Return rows as given and read, of votes alone those that somebody voted on, and a note."""
+    unvoted = table["human_outcome"].isna()
+    if source.score != "human_outcome" or not unvoted.any():
+        return given, table, []
+    note = f"nobody voted on {n_battles_of(table[unvoted]):,} battles: they are left out"
+    kept = (one[~unvoted].reset_index(drop=True) for one in (given, table))
+    return *kept, [note]
 
 
 def _with_names(table: pd.DataFrame, source: _Source) -> pd.DataFrame:

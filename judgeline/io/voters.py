@@ -93,7 +93,8 @@ def are_machines(values: pd.Series) -> NDArray[np.bool_]:
 
 def refusal(place: object, reason: str, winner: str, stated: Mapping[str, str]) -> ArgumentError:
     """Return the error on a winner that is no vote of people, with the two ways to state it."""
-    ways = [{**stated, name: winner} for name in ("judge_winner", "human_outcome")]
+    others = {name: own for name, own in stated.items() if own != winner}
+    ways = [{**others, name: winner} for name in ("judge_winner", "human_outcome")]
     return ArgumentError(
         f"{place}: {reason}, so that {winner!r} is no vote of people. If it is the judge's "
         f"verdict, state columns={ways[0]}; if people decided, state columns={ways[1]}",

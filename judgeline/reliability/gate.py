@@ -35,7 +35,8 @@ CRITERIA: dict[str, Criterion] = {
     "skill": Criterion(AT_LEAST, 0.0),
     # An interval that reaches 0 cannot tell the judge from that.
     "skill_lower": Criterion(AT_LEAST, 0.0),
-    # No better than "slight" up to it: J. R. Landis and G. G. Koch (1977), Biometrics 33(1).
+    # No better than "slight" up to it: J. R. Landis and G. G. Koch (1977), Biometrics 33(1). It is
+    # as low where single votes are noisy, however good the judge: `skill` tells the two apart.
     "kappa": Criterion(AT_LEAST, 0.2),
     # "Moderate" from it on: Landis and Koch (1977).
     "run_kappa": Criterion(AT_LEAST, 0.4),
@@ -53,7 +54,7 @@ CRITERIA: dict[str, Criterion] = {
 }
 """Criteria by name, in the order of every table."""
 
-WITHHOLD: tuple[str, ...] = ("single_run_reliability", "skill", "kappa", "parse_rate")
+WITHHOLD: tuple[str, ...] = ("single_run_reliability", "skill", "parse_rate")
 """Criteria whose failure withholds ratings by default; the others inform."""
 
 

@@ -8,14 +8,7 @@ import pandas as pd
 
 from judgeline.intervals import withheld_reason
 from judgeline.io import as_table
-from judgeline.reliability import (
-    WITHHOLD,
-    Gate,
-    Measurement,
-    failures,
-    hold_to,
-    panel_measurements,
-)
+from judgeline.reliability import Gate, Measurement, failures, hold_to, panel_measurements
 from judgeline.steps.step import as_columns, step
 from judgeline.tables.reliability import JUDGE_GATE
 from judgeline.tables.trust import ALL, CONFLICT, OVERALL, VIOLATION
@@ -129,12 +122,6 @@ def _consistent(consistency: pd.DataFrame | None, unit: str, **row: str | int) -
         return Measurement(math.nan, f"consistency has no {unit}")
     first = rows.iloc[int(rows["source"].eq("rubric").to_numpy().argmax())]
     return Measurement(float(first["ratio"]), f"{int(first['n']):,} {unit}, {first['source']}")
-
-
-def withheld_by_a_corpus(table: pd.DataFrame) -> str:
-    """Return the criteria that a judge fails and that withhold ratings in a corpus by default."""
-    others = table[~table["withholds"] & table["criterion"].isin(WITHHOLD)]
-    return failures(gate_of(others), withholding=False)
 
 
 def gate_of(table: pd.DataFrame) -> Gate:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judgeline import io
 from judgeline.io import language_code, parse_codes, parse_missing
+from judgeline.io.layouts.battles import require_names
 from judgeline.io.layouts.ratings import RATINGS
 from judgeline.judges.options import SLUG, Options
 from judgeline.rating_options import RatingOptions, ReferenceFactors
@@ -103,7 +104,7 @@ class CorpusDefinition(Options):
     location: Annotated[_Location | None, BeforeValidator(_expand)] = None
     revision: Annotated[str | None, BeforeValidator(_expand)] = None
     outcomes: _Codes | None = None
-    columns: dict[str, str] = Field(default_factory=dict)
+    columns: Annotated[dict[str, str], AfterValidator(require_names)] = Field(default_factory=dict)
     allow_quarantine: bool = False
     missing: _MissingValues = ()
     filters: Filters = Field(default_factory=Filters)

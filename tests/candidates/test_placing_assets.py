@@ -355,7 +355,7 @@ def test_nobody_is_asked_for_nothing_or_in_vain(made, tmp_path, sampled_battles,
 
 
 def gate_at(kappa: float) -> pd.DataFrame:
-    gate = hold_to({"kappa": Measurement(kappa, "by hand")})
+    gate = hold_to({"kappa": Measurement(kappa, "by hand")}, withhold=["kappa"])
     return as_table(gate).astype({"passed": "boolean"})
 
 

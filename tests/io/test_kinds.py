@@ -23,6 +23,7 @@ from test_programs import evaluation, output
 import judgeline
 from judgeline.cli import main
 from judgeline.reliability.labels import kappa_of_labels, rank_correlation, share_of
+from judgeline.usable import call_text
 
 MODELS = ("ant", "bee", "cat", "dog")
 Rows = list[dict[str, Any]]
@@ -480,11 +481,45 @@ def test_stated_votes_are_read_or_their_codes_are_asked_for(stated, tmp_path, ca
     stated = {**stated, "human_outcome": "crowd"}
     found = judgeline.doctor(path, columns=stated)
     assert found.next == ""  # 'judgeline plain' would refuse the codes
-    assert "State the codes with --outcomes left/right/draw" in found.missing[0]
+    assert "State the codes with --outcomes left/right/draw" in found.missing[-1]
     found = judgeline.doctor(path, columns=stated, outcomes="left/right/draw")
     assert found.layout == "votes of people without verdicts of a judge"
     assert main(shlex.split(found.next)[1:]) == 0
     assert "Bradley-Terry by" in capsys.readouterr().out
+
+
+def test_a_blank_vote_is_nobody_s_and_no_lost_row(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "a.csv"
+    rows = pd.DataFrame(FOOD).rename(columns={"winner": "human_outcome"})
+    rows.loc[::3, "human_outcome"] = None
+    rows.to_csv(path, index=False)
+    stated = {"model_a": "left", "model_b": "right"}
+    found = judgeline.doctor(path, columns=stated, outcomes="left/right/tie")
+    assert main(shlex.split(found.next)[1:]) == 0
+    told = capsys.readouterr().out
+    assert "12 battles of a.csv, judged by people; 0 rows quarantined" in told
+    assert "nobody voted on 6 battles: they are left out" in told
+
+
+def test_a_stated_column_is_guessed_to_be_nothing_else(tmp_path: Path) -> None:
+    path, rng = tmp_path / "a.csv", np.random.default_rng(2)
+    rows = pd.DataFrame(FOOD * 20).rename(columns={"winner": "crowd"})
+    rows = rows.assign(gpt_score_1=rng.integers(9, size=360), gpt_score_2=rng.integers(9, size=360))
+    rows.to_csv(path, index=False)
+    found = judgeline.doctor(path, outcomes="left/right/tie")
+    assert "judge_score_b=gpt_score_2" in found.next
+    found = judgeline.doctor(path, outcomes="left/right/tie", columns={"judge_winner": "crowd"})
+    assert "guessed by their names and values: model_a=left, model_b=right." in found.concerns[0]
+    assert "--columns model_a=left,model_b=right,judge_winner=crowd" in found.next
+
+
+def test_a_command_names_a_folder_that_is_free(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "--out ratings --" in call_text("rank", Path("a.csv"), None, "1/2", None)
+    (tmp_path / "ratings").mkdir()
+    assert call_text("rank", Path("-a.csv"), None, None, None) == (
+        "judgeline rank ./-a.csv --out ratings-2"
+    )
 
 
 def test_votes_beside_scores_of_both_sides_are_proposed(tmp_path: Path, capsys) -> None:

@@ -264,7 +264,8 @@ def checked(withholding: bool, **values: float) -> dg.AssetCheckResult:
     [
         ({"kappa": 0.3, "icc_average": 0.95, "parse_rate": 1.0}, False, False),
         ({"kappa": 0.3, "icc_average": 0.85}, False, True),
-        ({"kappa": 0.05, "icc_average": 0.85}, True, True),
+        ({"kappa": 0.05}, False, True),  # one vote is noisy, however good the judge
+        ({"skill": -0.1, "icc_average": 0.85}, True, True),
         ({}, False, False),
     ],
 )
@@ -274,7 +275,7 @@ def test_the_gate_fails_only_by_criteria_that_withhold(values, stops: bool, info
     assert [one.severity.value for one in found] == ["ERROR", "WARN"]
     assert "Not measured: " in found[0].description
     if stops:
-        said = "Ratings by this judge are withheld: kappa 0.05 < 0.20."
+        said = "Ratings by this judge are withheld: skill -0.10 < 0.00."
         assert found[0].description.startswith(said)
         assert "corpora.yaml" in found[0].metadata["remedy"].value
 

@@ -15,6 +15,7 @@ from judgeline.io.layout import Layout, Stated, read_layout
 from judgeline.io.published import categories, judge_slugs, languages, names
 from judgeline.io.schema import CorpusRead, Fault, fault, set_aside, typed
 from judgeline.io.voters import are_machines, columns_of_judges, columns_of_voters
+from judgeline.suggest import near_names
 from judgeline.tables.corpus import REPLY_DTYPES, SCORE_COLUMNS, VERDICT_DTYPES
 from judgeline.tables.judging import FAILURES
 from judgeline.verdict import HIGHEST_SCORE, LOWEST_SCORE, text_hash
@@ -29,10 +30,24 @@ _NO_VOTE = (
     "(verdicts.parquet beside battles.parquet)"
 )
 _TEXTS = ("instruction", "completion_a", "completion_b")
+_SIDES = "model_a model_b human_outcome winner"
+_MAY_SHARE = "battle_id question_id cluster_id instruction"
 _OPTIONAL = (
     "battle_id question_id cluster_id instruction completion_a completion_b language category "
     "n_turns timestamp"
 )
+
+
+def require_names(stated: dict[str, str]) -> dict[str, str]:
+    """Return what a file calls our columns; ValueError if one is none of ours, or is two."""
+    names = [*_SIDES.split(), *_OPTIONAL.split()]
+    for name in stated:
+        if name not in names:
+            raise ValueError(f"{name!r} is no column of battles; {near_names(name, names)}")
+    sides = [own for name, own in stated.items() if name not in _MAY_SHARE.split()]
+    if twice := [own for own in sides if sides.count(own) > 1]:
+        raise ValueError(f"the file's column {twice[0]!r} cannot be two of ours; name each once")
+    return stated
 
 
 def _read(_layout: Layout, paths: Sequence[Path], stated: Stated) -> CorpusRead:

@@ -30,7 +30,6 @@ def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
         "judge_passed_the_gate",
         "tiny|noise",
     )
-    assert "kappa" in gate.description
     assert "single_run_reliability" in gate.description
     assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in gated[0].printed
 
@@ -66,7 +65,7 @@ def test_the_comparison_keeps_the_judge_without_what_rests_on_its_ratings(gated)
     assert table.loc["noise", ["mae", "spearman", "coverage", "median_width"]].isna().all(axis=None)
     assert table.loc["noise", "kappa"].notna().all()
     assert table.loc["careful", "mae"].notna().all()
-    assert "kappa" in gated[0].metadata("judge_comparison")["withheld noise"]
+    assert "reliability" in gated[0].metadata("judge_comparison")["withheld noise"]
 
 
 def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
@@ -77,7 +76,7 @@ def test_no_method_of_a_withheld_judge_has_figures_and_its_price_stays(gated):
     assert noise.set_index("method").loc["hard", "n_calls"] == N_CALLS
     assert careful.set_index("method").loc[["hard", "soft"], "mae"].notna().all()
     assert not careful["note"].str.contains("withheld").any()
-    assert noise["note"].str.contains("kappa").all()
+    assert noise["note"].str.contains("reliability").all()
 
 
 def sections(page: str, judge: str) -> str:
