@@ -955,7 +955,7 @@ def _answer(arguments: Sequence[str] | None) -> int:
         raise
     except _USAGE_ERROR as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
-        message = _with_typed_value(_with_near_choice(error.format_message()), typed)
+        message = _with_typed_value(error, _with_near_choice(error.format_message()))
         complain("Error", f"{message} (see: {command} --help)")
         return COULD_NOT_RUN
     except ImportError as error:
@@ -981,17 +981,12 @@ def _with_near_choice(message: str) -> str:
     return f"{text} Did you mean {near[0]!r}?" if near else text
 
 
-def _with_typed_value(message: str, typed: Sequence[str]) -> str:
-    """Return a message on a wrong value of an option with that value, where it lacks it."""
-    option = re.match(r"Invalid value for '(--[\w-]+)': (?!')", message)
-    words = [word.partition("=") for word in typed]
-    after = [*typed[1:], ""]
-    given = [
-        own if sign else following
-        for (name, sign, own), following in zip(words, after, strict=False)
-        if option and name == option[1]
-    ]
-    return f"{message.rstrip('.')}; got {given[-1]!r}" if given else message
+def _with_typed_value(error: Exception, message: str) -> str:
+    """Return a message on a wrong option with the value that pydantic refused, if it lacks it."""
+    found = getattr(error.__cause__, "errors", list)()  # pydantic's; click's own texts have it
+    wrong = repr(found[0]["input"]) if found else ""
+    is_told = message.partition(": ")[2].startswith(wrong)
+    return message if is_told else f"{message.rstrip('.')}; got {wrong}"
 
 
 @contextlib.contextmanager
