@@ -114,8 +114,9 @@ def place(
     """Return the placements that ratings are made from: by votes, and by the judge.
 
     `levels` are of the smoothed methods; `question` (n,) numbers battles' questions, for errors.
-    Where `by` names the methods asked for, only what they are mixed of is fitted; where `models`
-    are named, all others have no place. What is fitted is the same to the last bit.
+    Where `by` names the methods asked for, ``soft`` and ``gap`` are fitted only if one is mixed of
+    them; where `models` are named, all others have no place. What is fitted is the same to the last
+    bit.
     """
     sums = Sums.of(battles)
     needed = bases_of(by, sums.voted)
