@@ -983,7 +983,7 @@ def _with_near_choice(message: str) -> str:
 
 def _with_typed_value(error: Exception, message: str) -> str:
     """Return a message on a wrong option with the value that pydantic refused, if it lacks it."""
-    found = getattr(error.__cause__, "errors", list)()  # pydantic's; click's own texts have it
+    found: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic tells its input
     wrong = repr(found[0]["input"]) if found else ""
     is_told = message.partition(": ")[2].startswith(wrong)
     return message if is_told else f"{message.rstrip('.')}; got {wrong}"
