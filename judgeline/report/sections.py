@@ -193,10 +193,8 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
 
 def _section_finding(tables: JudgeTables) -> str:
     """Return the sentence on the folded section of a judge."""
-    errors = tables.summary.set_index("method")["mae"]
-    error = float(errors.get(tables.ranking_method, math.nan))
     n_failed = 0 if tables.checks is None else int((~tables.checks["passed"].astype(bool)).sum())
-    return section_finding(tables.leaderboard, error, n_failed, tables.withheld)
+    return section_finding(tables.summary, tables.ranking_method, n_failed, tables.withheld)
 
 
 def _coverage_text(tables: JudgeTables) -> str:
