@@ -9,12 +9,12 @@ from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.anchors import cut_models
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import Sums
 from judgeline.elo.targets import (
     SMOOTHING_LEVELS,
     Base,

@@ -19,8 +19,8 @@ from judgeline.elo import (
     rate,
     with_settled_votes,
 )
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import MOST_BATTLES
-from judgeline.elo.sums import Sums
 from judgeline.intervals import rate_pooled, rate_with_votes
 
 QUICK = RatingSettings(n_resamples=0)
