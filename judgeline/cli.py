@@ -798,8 +798,8 @@ def plain_ratings(
     Arena-Hard or MT-bench, for scores of single answers, and for votes without verdicts. Nothing is
     calibrated: ratings by a judge are on its own scale.
     """
-    from judgeline.alone import rate_plain, read_plain
     from judgeline.terminal import machine_readable, show_plain
+    from judgeline.uncalibrated import rate_plain, read_plain
 
     level = options.pop("miscoverage")
     read = read_plain(file, **_stated(options))
@@ -826,8 +826,8 @@ def agreement(
     [bold]verdict[/bold], the judge's, in the same codes or as marks;
     [bold]verdict_swapped[/bold] is the verdict with the second answer shown first.
     """
-    from judgeline.alone import agreement as measure
     from judgeline.terminal import machine_readable, show_agreement
+    from judgeline.uncalibrated import agreement as measure
 
     told = {"outcomes": outcomes, "missing": missing or None, **settings}
     found = measure(file, columns=_mapping(columns), **told)

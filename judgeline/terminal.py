@@ -332,7 +332,7 @@ def show_plain(
     console: Console, battles: "JudgedBattles", ratings: "pd.DataFrame", source: str
 ) -> None:
     """Print plain ratings, a table for each source, and what they are by."""
-    from judgeline.alone import WHOSE
+    from judgeline.uncalibrated import WHOSE
 
     shown = battles if battles.judge else battles._replace(judge="people")
     _show_read(console, shown, source)
