@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.report.inert import twelve_digits
+from judgeline.report.escaping import twelve_digits
 from judgeline.report.wording import (
     MISSING,
     count,

@@ -19,9 +19,9 @@ from markupsafe import Markup
 from judgeline.intervals import COUNTS
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
+from judgeline.report.escaping import inert, shortened
 from judgeline.report.folded import costs_finding, provenance_finding
 from judgeline.report.grid import columns, sort_key
-from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import JudgeTables, require_columns
 from judgeline.report.methods_table import methods_section
 from judgeline.report.sections import (

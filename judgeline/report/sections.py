@@ -12,6 +12,7 @@ import pandas as pd
 from judgeline.intervals import BY_JUDGE
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
 from judgeline.report.companions import PLACING, Companion, companions_of, missing_section
+from judgeline.report.escaping import inert
 from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import (
     Illustration,
@@ -34,7 +35,6 @@ from judgeline.report.folded import (
     smoothed_finding,
 )
 from judgeline.report.grid import Grid, make_grid
-from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.wording import (
     basis_text,
