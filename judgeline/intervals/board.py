@@ -183,7 +183,7 @@ def base_of(basis: str, method: str, pool: HeldOutRatings) -> str:
 
 
 class _Estimate(NamedTuple):
-    """A rating with its interval and standard error (Elo points), and what it rests on."""
+    """A rating with its interval and standard error (Elo points), and its evidence."""
 
     rating: float
     lower: float

@@ -470,7 +470,7 @@ def _read_again(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> p
 
 
 def _parts(path: Path, folder: Path) -> dict[str, str]:
-    """Return what the folders of a partitioned data set say of a file in it: ``judge=gpt-4``."""
+    """Return the values that a partitioned data set's folders give a file: ``judge=gpt-4``."""
     inside = path.relative_to(folder).parts[:-1] if folder in path.parents else ()
     return dict(part.split("=", 1) for part in inside if "=" in part)
 

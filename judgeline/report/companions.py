@@ -30,7 +30,7 @@ class Table:
 
     @property
     def folded(self) -> bool:
-        """Whether it opens on demand: a long one does, unless the section is about it."""
+        """Whether the grid opens on demand: a long one does, unless the section is about it."""
         return len(self.grid.rows) >= FOLDED_FROM and not self.is_central
 
 

@@ -132,7 +132,7 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
 
 
 def details_of(tables: JudgeTables) -> list[str]:
-    """Return sentences for who reads on: methods, the test of surrogacy, which battles lead."""
+    """Return the longer findings: nearer methods, the test of surrogacy, leads on few battles."""
     leads = (f"{lead_text(lead)}." for lead in tables.leads)
     sentences = _nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads
     return [] if tables.withheld else [sentence for sentence in sentences if sentence]
