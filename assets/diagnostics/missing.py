@@ -142,7 +142,7 @@ def bounds_from_missing_battles(
     beta_folds: pd.DataFrame,
     catalog: Catalog,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Bounds on ratings, with missing battles all won or all lost, hold the ratings and are narrow."""
+    """Rating bounds, with missing battles all won or all lost, hold the ratings and are narrow."""
     rating = catalog.corpus(corpus_and_judge(context)[0]).rating
     bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
     yield bounds_result(bounds, heldout_ratings)
