@@ -19,7 +19,7 @@ from judgeline.io.outcome_codes import (
     WINNERS,
     code_of,
     coding_of,
-    fits_a_coding,
+    codings_of,
     looks_failed,
 )
 from judgeline.suggest import quoted
@@ -215,9 +215,9 @@ def _judged_and_voted(
     votes, verdicts = (named[name] for name in own.values())
     if _are_usual(votes, known) and _are_usual(verdicts, known):
         return own, ""
-    if fits_a_coding([*votes, *verdicts]):
-        return own, coding_of([*votes, *verdicts])
-    return own, coding_of(votes) if _are_usual(verdicts, known) else None
+    if not codings_of([*votes, *verdicts]):
+        return own, coding_of(votes) if _are_usual(verdicts, known) else None
+    return own, coding_of([*votes, *verdicts])
 
 
 def _scores(columns: Sequence[Column]) -> dict[str, str]:
