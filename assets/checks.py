@@ -29,7 +29,7 @@ class Checks(NamedTuple):
     ins: Mapping[str, dg.AssetIn]
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Return what the function makes of these tables."""
+        """Return the check results of these tables."""
         return self.function(*given, **named)
 
     @property
@@ -39,7 +39,7 @@ class Checks(NamedTuple):
         return named or {self.asset, *self.ins}
 
     def results(self, given: Mapping[str, Any]) -> Iterator[dg.AssetCheckResult]:
-        """Yield the result of each check, named."""
+        """Yield the result of each check, under its name."""
         made = self.function(**{name: given[name] for name in self.takes})
         for result in [made] if isinstance(made, dg.AssetCheckResult) else made:
             name = result.check_name or self.guards[0][0]
@@ -51,7 +51,7 @@ def table_check(
     *,
     blocking: bool = False,
 ) -> Callable[[Callable[..., dg.AssetCheckResult]], Checks]:
-    """Declare a check of each partition of an asset; its docstring says what it guards.
+    """Declare a function as the check of a stored table; its docstring says what it guards.
 
     Further tables that it takes are read as those of an asset are. A blocking check that fails
     with severity ERROR stops what follows in the same run.

@@ -25,8 +25,8 @@ from judgeline.elo import (
     rate,
     strength_to_rating,
 )
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.strengths import place_models
-from judgeline.elo.sums import Sums
 from judgeline.intervals.judge_and_votes import (
     CalibratingModels,
     calibrate_votes,

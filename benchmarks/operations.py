@@ -1,4 +1,4 @@
-"""What the operating side costs: a backfill of three corpora by eight judges on a real daemon.
+"""Time and memory of a backfill: three corpora by eight judges on a real daemon.
 
 Wall time and orchestration overhead per partition, memory of the servers, and how long the
 interface's pages take in a real browser. `--help` says the rest; README.md beside this file says
@@ -241,7 +241,7 @@ def _median(values: Iterator[float]) -> float:
 
 
 class Memory:
-    """Peaks of the resident sets of a process and all below it, by what they do, in MiB."""
+    """Peak memory (resident set, MiB) of the daemon, servers and runs below one process."""
 
     def __init__(self, root: int) -> None:
         self._root = root

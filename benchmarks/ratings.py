@@ -30,9 +30,9 @@ from judgeline.elo import (
     fit_strengths,
     rate,
 )
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.gap import fit_gap, gap_features
 from judgeline.elo.placements import fold_anchors
-from judgeline.elo.sums import Sums
 from judgeline.elo.targets import by_slope, own_target
 
 SIZES = ("25000x55", "1000000x55", "1000000x200", "10000000x200")

@@ -42,7 +42,7 @@ from judgeline.elo import (
     rate_outcomes,
     summarise,
 )
-from judgeline.elo.sums import Sums
+from judgeline.elo.battle_counts import Sums
 from judgeline.intervals import (
     BEYOND,
     calibrate_intervals,

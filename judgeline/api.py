@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from judgeline.alone import agreement, plain, with_shares
 from judgeline.comparing import compare_on
 from judgeline.diagnosis import Diagnosis, doctor
 from judgeline.elo import (
@@ -85,6 +84,7 @@ from judgeline.steps.step import as_columns
 from judgeline.suggest import QualityGateError
 from judgeline.tables.corpus import SCORE_COLUMNS
 from judgeline.tables.diagnostics import JUDGE_DIAGNOSTICS
+from judgeline.uncalibrated import agreement, plain, with_shares
 from judgeline.usable import (
     UnusableJudgeError,
     printable,

@@ -798,8 +798,8 @@ def plain_ratings(
     Arena-Hard or MT-bench, for scores of single answers, and for votes without verdicts. Nothing is
     calibrated: ratings by a judge are on its own scale.
     """
-    from judgeline.alone import rate_plain, read_plain
     from judgeline.terminal import machine_readable, show_plain
+    from judgeline.uncalibrated import rate_plain, read_plain
 
     level = options.pop("miscoverage")
     read = read_plain(file, **_stated(options))
@@ -826,8 +826,8 @@ def agreement(
     [bold]verdict[/bold], the judge's, in the same codes or as marks;
     [bold]verdict_swapped[/bold] is the verdict with the second answer shown first.
     """
-    from judgeline.alone import agreement as measure
     from judgeline.terminal import machine_readable, show_agreement
+    from judgeline.uncalibrated import agreement as measure
 
     told = {"outcomes": outcomes, "missing": missing or None, **settings}
     found = measure(file, columns=_mapping(columns), **told)
@@ -955,7 +955,7 @@ def _answer(arguments: Sequence[str] | None) -> int:
         raise
     except _USAGE_ERROR as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "judgeline")
-        message = _with_typed_value(_with_near_choice(error.format_message()), typed)
+        message = _with_typed_value(error, _with_near_choice(error.format_message()))
         complain("Error", f"{message} (see: {command} --help)")
         return COULD_NOT_RUN
     except ImportError as error:
@@ -981,17 +981,12 @@ def _with_near_choice(message: str) -> str:
     return f"{text} Did you mean {near[0]!r}?" if near else text
 
 
-def _with_typed_value(message: str, typed: Sequence[str]) -> str:
-    """Return a message on a wrong value of an option with that value, where it lacks it."""
-    option = re.match(r"Invalid value for '(--[\w-]+)': (?!')", message)
-    words = [word.partition("=") for word in typed]
-    after = [*typed[1:], ""]
-    given = [
-        own if sign else following
-        for (name, sign, own), following in zip(words, after, strict=False)
-        if option and name == option[1]
-    ]
-    return f"{message.rstrip('.')}; got {given[-1]!r}" if given else message
+def _with_typed_value(error: Exception, message: str) -> str:
+    """Return a message on a wrong option with the value that pydantic refused, if it lacks it."""
+    found: list[Any] = getattr(error.__cause__, "errors", list)()  # pydantic tells its input
+    wrong = repr(found[0]["input"]) if found else ""
+    is_told = message.partition(": ")[2].startswith(wrong)
+    return message if is_told else f"{message.rstrip('.')}; got {wrong}"
 
 
 @contextlib.contextmanager

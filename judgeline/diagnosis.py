@@ -152,7 +152,7 @@ def doctor(
 
 
 class Request(NamedTuple):
-    """What a user states of battles: judge, codes, columns, and what else commands repeat."""
+    """Stated options of a file of battles, such as judge and columns, for commands to repeat."""
 
     judge: str | None
     outcomes: str | None
@@ -160,7 +160,7 @@ class Request(NamedTuple):
     told: Mapping[str, Any]
 
     def call(self, verb: str, source: pd.DataFrame | Path, **more: Any) -> str:
-        """Return the command, or call, that repeats all of it."""
+        """Return the command, or call, that states these options again."""
         told: dict[str, Any] = {**self.told, **more}
         return call_text(verb, source, self.judge, self.outcomes, self.columns, **told)
 

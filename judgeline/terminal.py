@@ -136,12 +136,12 @@ def elo(rating: float) -> str:
 
 
 def machine_readable(board: "pd.DataFrame", style: str) -> str:
-    """Return a leaderboard as csv, json or md, inert in each (`judgeline.report.inert`).
+    """Return a leaderboard as csv, json or md, inert in each (`judgeline.report.escaping`).
 
     In Markdown a missing value is a dash. In JSON it is null, and an infinite bound the text
     ``"inf"`` or ``"-inf"``, which JSON numbers cannot say.
     """
-    from judgeline.report.inert import in_csv, in_json, in_markdown, json_value, with_texts
+    from judgeline.report.escaping import in_csv, in_json, in_markdown, json_value, with_texts
 
     if style == "csv":
         return in_csv(board)
@@ -325,7 +325,7 @@ def show_plain(
     console: Console, battles: "JudgedBattles", ratings: "pd.DataFrame", source: str
 ) -> None:
     """Print plain ratings, a table for each source, and what they are by."""
-    from judgeline.alone import WHOSE
+    from judgeline.uncalibrated import WHOSE
 
     shown = battles if battles.judge else battles._replace(judge="people")
     _show_read(console, shown, source)

@@ -112,13 +112,7 @@ def readable(
     """
     source = table_or_path(source)
     place = "the table" if isinstance(source, pd.DataFrame) else str(source)
-    for name, value, kind, example in (
-        ("columns", columns, Mapping, '{"human_outcome": "label"}'),
-        ("outcomes", outcomes, str, '"1/-1/0"'),
-        ("judge", judge, str, '"gpt-4"'),
-    ):
-        if not (value is None or isinstance(value, kind)):
-            raise ArgumentError(f"{name} is {value!r}; expected such as {name}={example}", name)
+    _require_kinds(columns=columns, outcomes=outcomes, judge=judge)
     try:
         battles = read_judged_battles(
             source,
@@ -142,6 +136,27 @@ def readable(
             f"scale need: {_to_add_votes(source, judge)}. Ratings by the judge alone: {alone}",
             error.missing,
         ) from error
+    _require_usable(battles, place, allow_quarantine=allow_quarantine)
+    return battles
+
+
+_KINDS = {
+    "columns": (Mapping, '{"human_outcome": "label"}'),
+    "outcomes": (str, '"1/-1/0"'),
+    "judge": (str, '"gpt-4"'),
+}
+
+
+def _require_kinds(**arguments: Any) -> None:
+    """Raise ArgumentError if an argument of `readable` is of another type than it has to be."""
+    for name, value in arguments.items():
+        kind, example = _KINDS[name]
+        if not (value is None or isinstance(value, kind)):
+            raise ArgumentError(f"{name} is {value!r}; expected such as {name}={example}", name)
+
+
+def _require_usable(battles: JudgedBattles, place: str, *, allow_quarantine: bool | None) -> None:
+    """Raise QualityGateError, or ArgumentError if it may be allowed, where rows are lost."""
     if battles.quarantined_share > _MOST_QUARANTINED:
         raise QualityGateError(
             f"{battles.quarantined_share:.0%} of {battles.n_rows:,} rows cannot be used "
@@ -154,7 +169,6 @@ def readable(
             remedy += ", or rate what is left with allow_quarantine=True"
         lost = (battles.quarantine, battles.n_rows, _LOST, place, remedy)
         require_few_lost(*lost, argument="allow_quarantine")
-    return battles
 
 
 def _to_add_votes(source: pd.DataFrame | Path, judge: str | None) -> str:

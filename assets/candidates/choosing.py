@@ -245,5 +245,5 @@ def _possible(own: pd.DataFrame, met: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def fingerprint(battles: pd.DataFrame) -> str:
-    """Return a hash of which candidate battles there are; empty text where there is none."""
+    """Return a hash of the candidate battles; empty text where there is none."""
     return text_hash("\n".join(sorted(battles["battle_id"]))) if len(battles) else ""

@@ -185,7 +185,7 @@ def without_figures(comparison: pd.DataFrame, withheld: Mapping[str, str]) -> pd
 def runs_behind(
     instance: dg.DagsterInstance, corpus: str, judge: str
 ) -> tuple[dict[str, str], pd.DataFrame]:
-    """Return what ratings are made of, and the run behind each table."""
+    """Return the sources of the ratings, and the run behind each table."""
     made = last_made(instance, corpus, judge, (*OF_CORPUS, *OF_JUDGE))
     runs = [[one.asset, one.made_at, one.run_id, one.code_version] for one in made]
     columns = ["asset", "made_at", "run_id", "code_version"]
@@ -291,7 +291,7 @@ def _tables_of(
     tables: Mapping[str, Tables],
     battles: pd.DataFrame | None,
 ) -> JudgeTables:
-    """Return what the page shows of one judge: its tables, its checks and their provenance."""
+    """Return one judge's part of the page: its tables, its checks and their provenance."""
     of_judge = {name: by_name[judge] for name, by_name in tables.items() if judge in by_name}
     ratings = as_columns(HeldOutRatings, of_judge["heldout_ratings"])
     corpus, influences = context.partition_key, of_judge.get(_LOOKED_UP)

@@ -59,7 +59,7 @@ def sums_result(
     verdicts: pd.DataFrame,
     scored_battles: pd.DataFrame,
 ) -> dg.AssetCheckResult:
-    """Return whether an account adds up to the tables that it is of."""
+    """Return whether the account of missing battles adds up to sample and verdicts."""
     fought = pd.concat([sampled_battles["model_a"], sampled_battles["model_b"]]).value_counts()
     asked = is_among(verdicts["battle_id"], sampled_battles["battle_id"]).sum()
     n_scored = len(scored_battles)
@@ -142,7 +142,7 @@ def bounds_from_missing_battles(
     beta_folds: pd.DataFrame,
     catalog: Catalog,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Hold ratings against what they would be had the missing battles been won or lost."""
+    """Rating bounds, with missing battles all won or all lost, hold the ratings and are narrow."""
     rating = catalog.corpus(corpus_and_judge(context)[0]).rating
     bounds = missing_bounds(sampled_battles, scored_battles, beta_folds, heldout_ratings, rating)
     yield bounds_result(bounds, heldout_ratings)
@@ -150,7 +150,7 @@ def bounds_from_missing_battles(
 
 
 def bounds_result(bounds: pd.DataFrame, heldout_ratings: pd.DataFrame) -> dg.AssetCheckResult:
-    """Return whether bounds are of these ratings, in order, and hold the hard ones."""
+    """Return whether rating bounds are of these ratings, in order, and hold the hard ones."""
     shown = heldout_ratings[["model", "method", "rating"]].rename(columns={"rating": "shown"})
     table = bounds.merge(shown, on=["model", "method"], how="left")
     rating, worst, best = (table[name] for name in ("rating", "worst_rating", "best_rating"))

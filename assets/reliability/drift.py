@@ -205,7 +205,7 @@ def moved_since(drift: pd.DataFrame) -> dict[str, tuple[int, str]]:
 
 
 def _judgement(battles: pd.DataFrame, answers: pd.DataFrame) -> Judgement:
-    """Return what answers say of battles, in their order; nothing of a call that was lost."""
+    """Return the judgements of answers, in the order of battles; none of a call that was lost."""
     lost = answers.loc[answers["status"].eq("transport"), "battle_id"]
     answers = answers[answers["battle_id"].isin(battles["battle_id"])]
     answers = answers[~answers["battle_id"].isin(lost)]
@@ -320,7 +320,7 @@ last answer is younger than this; an older one is of a table that was lost."""
 
 @dataclass(frozen=True)
 class EpochAsker:
-    """Asks for one more epoch of answers; called as `annotate` is.
+    """Purchase of one more epoch of answers; called as `annotate` is.
 
     Epoch 0 is the first run of the `verdicts`; no row of `before` changes. One run with all its
     retries (`run_id`) asks for one epoch, whose answers lie in the verdict store by its number.

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints, require
+from judgeline.elo.battle_counts import add_counts
 from judgeline.elo.battles import CodedBattles, chunks
 from judgeline.elo.beta import BetaFit, BetaFolds, fit_beta
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
-from judgeline.elo.sums import add_counts
 from judgeline.elo.surrogacy import fit_surrogacy
 from judgeline.reliability.gate import cohen_kappa
 

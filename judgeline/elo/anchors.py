@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Bools, Ints
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.sums import Sums
 
 ENOUGH_VOTES = 20
 """Votes from which on a model is an anchor, however many the others have."""

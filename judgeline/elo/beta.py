@@ -9,8 +9,8 @@ from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, alike_floats, require
 from judgeline.elo.approximation import FEW, Derivatives, derivatives_near, sums_without
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.sums import Sums
 
 CONSTANT = "constant-scores"
 """Status of folds of a judge whose scores tell nothing of the models: they never differ."""

@@ -14,10 +14,10 @@ from scipy.special import expit
 
 from judgeline.arrays import Floats, Ints
 from judgeline.elo.approximation import FEW_VOTES, weights_near
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.questions import squared_sums
 from judgeline.elo.strengths import fit_strengths
-from judgeline.elo.sums import Sums
 from judgeline.elo.targets import OwnOutcomes
 
 QUARTERS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])

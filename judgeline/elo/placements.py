@@ -9,12 +9,12 @@ from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.anchors import cut_models
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.beta import BetaFolds, fit_beta_folds
 from judgeline.elo.gap import QUARTERS, GapFit, fit_gap, gap_features
 from judgeline.elo.leave_one_out import fit_anchors, fit_leave_one_out
 from judgeline.elo.strengths import analytic_std_error, place_models
-from judgeline.elo.sums import Sums
 from judgeline.elo.targets import (
     SMOOTHING_LEVELS,
     Base,
@@ -114,8 +114,9 @@ def place(
     """Return the placements that ratings are made from: by votes, and by the judge.
 
     `levels` are of the smoothed methods; `question` (n,) numbers battles' questions, for errors.
-    Where `by` names the methods asked for, only what they are mixed of is fitted; where `models`
-    are named, all others have no place. What is fitted is the same to the last bit.
+    Where `by` names the methods asked for, ``soft`` and ``gap`` are fitted only if one is mixed of
+    them; where `models` are named, all others have no place. What is fitted is the same to the last
+    bit.
     """
     sums = Sums.of(battles)
     needed = bases_of(by, sums.voted)

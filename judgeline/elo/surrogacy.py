@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import expit
 
 from judgeline.arrays import Bools, Floats
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.leave_one_out import centred, expected_wins
 from judgeline.elo.strengths import curvature, fit_strengths, solver
-from judgeline.elo.sums import Sums
 
 _PARTS = 5
 _LEAST_VOTES = 10

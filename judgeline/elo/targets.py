@@ -11,9 +11,9 @@ from scipy.special import expit
 from judgeline.arrays import Bools, Floats, Ints, require
 from judgeline.elo.anchors import require_chains
 from judgeline.elo.approximation import sums_at
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles, OwnBattles, chunks
 from judgeline.elo.beta import fit_beta_folds
-from judgeline.elo.sums import Sums
 
 SMOOTHING_LEVELS: tuple[float, ...] = (0.55, 0.65, 0.75, 0.85, 0.95)
 """Label-smoothing baselines of the paper: what a decisive judge outcome counts as."""

@@ -135,21 +135,37 @@ def rank_models(
     table = heldout.take(heldout.method == method)
     pool = heldout if calibration is None else calibration
     error, of_votes = chosen_std_error(table, std_error), clustered_vote_error(table)
-    own_error = error.astype(float)
     spread, half_width = np.full((2, error.size), math.nan)
     for basis in dict.fromkeys(table.basis.tolist()):
         rows = table.basis == basis
         voted = calibrating_models(
             pool, base_of(basis, method, pool), std_error, published=intervals == "published"
         )
-        spread[rows] = voted.spread(own_error[rows], of_votes[rows])
+        spread[rows] = voted.spread(error.astype(float)[rows], of_votes[rows])
         half_width[rows] = interval_half_width(voted.threshold(miscoverage), spread[rows])
+    is_moved = np.isfinite(table.outward.astype(float)) & (intervals != "published")
+    outward = np.where(is_moved, table.outward, 0.0)
+    lower = table.rating - half_width + np.minimum(outward, 0.0)
+    upper = table.rating + half_width + np.maximum(outward, 0.0)
+    flags = _flags(table, error, lower, upper, pool.human_rating)
+    nowhere = np.full(table.model.size, math.nan)
+    hard, soft = (heldout.take(heldout.method == name) for name in ("hard", "soft"))
+    board = Leaderboard(
+        nowhere, nowhere, nowhere, table.model, nowhere, nowhere, nowhere, spread,
+        np.full(table.model.size, ""), table.rating, lower, upper, error, of_votes,
+        table.human_rating, table.human_std_error, table.method, table.basis,
+        _by_model(hard, hard.rating, table), _by_model(soft, soft.rating, table),
+        _by_model(soft, soft.beta, table), table.n_battles, table.n_votes, flags,
+    )  # fmt: skip
+    return with_best_evidence(board, together, miscoverage=miscoverage)
+
+
+def _flags(
+    table: HeldOutRatings, error: Floats, lower: Floats, upper: Floats, people: Floats
+) -> NDArray[np.str_]:
+    """Return the flags of ratings, with those that their intervals and people's ratings raise."""
     rating, human = table.rating, table.human_rating
-    outward = np.where(np.isfinite(table.outward.astype(float)), table.outward, 0.0)
-    outward = np.where(intervals == "published", 0.0, outward)
-    lower = rating - half_width + np.minimum(outward, 0.0)
-    upper = rating + half_width + np.maximum(outward, 0.0)
-    people = pool.human_rating[np.isfinite(pool.human_rating.astype(float))]
+    people = people[np.isfinite(people.astype(float))]
     beyond = np.zeros(rating.size, dtype=bool)
     if people.size:
         beyond = np.isnan(human) & ((rating > people.max()) | (rating < people.min()))
@@ -158,22 +174,13 @@ def rank_models(
         FAR: (human < lower) | (human > upper),
         BEYOND: beyond,
     }
-    flags = [
-        ";".join(
-            filter(None, (old, *(name for name, set_ in zip(raised, row, strict=True) if set_)))
-        )
-        for old, row in zip(table.flags.tolist(), np.transpose([*raised.values()]), strict=True)
-    ]
-    nowhere = np.full(table.model.size, math.nan)
-    hard, soft = (heldout.take(heldout.method == name) for name in ("hard", "soft"))
-    board = Leaderboard(
-        nowhere, nowhere, nowhere, table.model, nowhere, nowhere, nowhere, spread,
-        np.full(table.model.size, ""), rating, lower, upper, error, of_votes, human,
-        table.human_std_error, table.method, table.basis, _by_model(hard, hard.rating, table),
-        _by_model(soft, soft.rating, table), _by_model(soft, soft.beta, table), table.n_battles,
-        table.n_votes, np.array(flags, dtype=str),
-    )  # fmt: skip
-    return with_best_evidence(board, together, miscoverage=miscoverage)
+    flags = table.flags.tolist()
+    for name, is_raised in raised.items():
+        flags = [
+            ";".join(filter(None, (old, name if is_set else "")))
+            for old, is_set in zip(flags, is_raised.tolist(), strict=True)
+        ]
+    return np.array(flags, dtype=str)
 
 
 def base_of(basis: str, method: str, pool: HeldOutRatings) -> str:
@@ -183,7 +190,7 @@ def base_of(basis: str, method: str, pool: HeldOutRatings) -> str:
 
 
 class _Estimate(NamedTuple):
-    """A rating with its interval and standard error (Elo points), and what it rests on."""
+    """A rating with its interval and standard error (Elo points), and its evidence."""
 
     rating: float
     lower: float

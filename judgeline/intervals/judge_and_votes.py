@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtri
 
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.placements import human_anchors
 from judgeline.elo.questions import question_codes
@@ -23,7 +24,6 @@ from judgeline.elo.strengths import (
     rating_to_strength,
     strength_to_rating,
 )
-from judgeline.elo.sums import Sums
 from judgeline.intervals.conformal import chosen_std_error, conformal_quantile
 from judgeline.rating_options import StdErrorKind
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from judgeline.arrays import require
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import CodedBattles
 from judgeline.elo.gap import fit_gap, gap_features, mean_features
 from judgeline.elo.placements import Placements, human_anchors, place_bases
 from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import HeldOutRatings, tabulate
 from judgeline.elo.resampling import RatingSettings
-from judgeline.elo.sums import Sums
 from judgeline.elo.targets import Base, by_people, own_target
 from judgeline.verdict.identity import POOLED
 

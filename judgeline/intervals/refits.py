@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from judgeline.arrays import Floats, require
 from judgeline.elo.battles import CodedBattles
-from judgeline.elo.placements import place
+from judgeline.elo.placements import JUDGE_METHODS, place
 from judgeline.elo.questions import question_codes
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.resampling import keyed_rng
 from judgeline.elo.strengths import strength_to_rating
+from judgeline.elo.targets import levels_in
 from judgeline.intervals.conformal import calibrating_models
 from judgeline.rating_options import StdErrorKind
 
@@ -58,7 +59,7 @@ def refit_errors(
     battles : CodedBattles
         Judged battles, with votes on some; one a row.
     method : str
-        A method of `rate`.
+        ``human`` or one of `JUDGE_METHODS`.
     l2 : float
         Penalty on squared strengths, per squared logit.
     n_refits : int
@@ -87,9 +88,11 @@ def refit_errors(
     battles.require_single("refits")
     question = question_codes(cluster, len(battles))
     require(n_refits >= 2, "n_refits", n_refits, "at least 2, for a spread")
+    known = ("human", *JUDGE_METHODS)
+    require(method in known, "method", method, f"one of {', '.join(known)}")
     unit = np.arange(len(battles)) if question is None else question
     size = int(unit.max()) + 1
-    place(battles, l2=l2, by=[method]).mixture(method)  # what is wrong is said once
+    place(battles, l2=l2, by=[method], levels=levels_in([method]))  # what is wrong is said once
     drawn = []
     for number in range(n_refits):
         rng = keyed_rng(seed, "refits", str(number))
@@ -155,7 +158,7 @@ class _Fold(NamedTuple):
 def fold_of(battles: CodedBattles, methods: set[str], l2: float, *, may_fail: bool = True) -> _Fold:
     """Return the placement of every model in the fold without its own votes; NaN if it may fail."""
     try:
-        found = place(battles, l2=l2, by=methods)
+        found = place(battles, l2=l2, by=methods, levels=levels_in(methods))
     except (ValueError, RuntimeError):  # votes tie nothing together, or a fit has no end
         if not may_fail:
             raise

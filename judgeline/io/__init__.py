@@ -24,7 +24,7 @@ from judgeline.io.outcome_codes import (
     require_both_winners,
     require_few_lost,
 )
-from judgeline.io.plain import plain_ratings
+from judgeline.io.plain_ratings import plain_ratings
 from judgeline.io.published import each_category, language_code
 from judgeline.io.schema import CorpusRead, empty, typed
 from judgeline.io.scoring import (

@@ -1,4 +1,4 @@
-"""From published files to a corpus: each file converted, rows that fit no rule set aside."""
+"""Corpora from published files: each file converted, rows that fit no rule set aside."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence

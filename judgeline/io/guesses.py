@@ -19,6 +19,7 @@ from judgeline.io.outcome_codes import (
     WINNERS,
     code_of,
     coding_of,
+    codings_of,
     looks_failed,
 )
 from judgeline.suggest import quoted
@@ -42,6 +43,11 @@ _VOTE = "{name} may be votes: if people decided, state human_outcome={name} as w
 _BESIDE = (
     "{name} is taken as votes of people, beside {what} of a judge: if a judge decided, state "
     "judge_winner={name} in place of human_outcome and of the {what}."
+)
+_TWO_HOLD = "battles of two models, with votes and verdicts in two codings"
+_TWO_CODINGS = (
+    "{human_outcome} and {judge_winner} are in two codings, and --outcomes states one: write "
+    "{judge_winner} as A, B and tie, which need no statement, and ask doctor again."
 )
 _QUESTION = r"(?i)(question|prompt)[ _-]?(key|id|idx|index|number)?"
 _GAP = r"delta|diff|margin|gap"
@@ -157,8 +163,11 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
     known = {*pair[0].different, *pair[1].different, *codes}
     for what, find in (("scores", _scored_and_voted), ("verdicts", _judged_and_voted)):
         if found := find(others, known):
-            beside = _BESIDE.format(name=found[0]["human_outcome"], what=what)
-            return Guess("battles", beside, "battles", {**models, **found[0]}, found[1])
+            own, outcomes = found
+            if outcomes is None:
+                return Guess(_TWO_HOLD, _TWO_CODINGS.format(**own), "", {**models, **own})
+            beside = _BESIDE.format(name=own["human_outcome"], what=what)
+            return Guess("battles", beside, "battles", {**models, **own}, outcomes)
     others = [one for one in others if one.name not in votes]
     lacks = "".join(_VOTE.format(name=name) for name in votes[:1])
     if found := _judged(others, known):
@@ -191,18 +200,24 @@ def _scored_and_voted(
 
 def _judged_and_voted(
     columns: Sequence[Column], known: set[Any]
-) -> tuple[dict[str, str], str] | None:
-    """Return a verdict that a machine gave, the votes beside it, by ours, and their codes."""
+) -> tuple[dict[str, str], str | None] | None:
+    """Return a machine's verdict and the votes beside it, by ours, and the codes to state.
+
+    One statement is for both columns, and a usual verdict needs none: the codes are None if the
+    verdict is in a coding of its own.
+    """
     parts = [[one for one in columns if _is_machine(one) is machine] for machine in (False, True)]
     found = [_verdict(part, known) for part in parts]
     if not found[0] or not found[1]:
         return None
-    names = [name for name, _ in filter(None, found)]
-    both = [code_of(value) for one in columns if one.name in names for value in one.different]
-    codes = [code for code in dict.fromkeys(both) if not looks_failed(code)]
-    is_stated = any(codes for _, codes in filter(None, found))
-    own = {"human_outcome": names[0], "judge_winner": names[1]}
-    return own, coding_of(codes) if is_stated else ""
+    own = {"human_outcome": found[0][0], "judge_winner": found[1][0]}
+    named = {one.name: _codes(one) for one in columns}
+    votes, verdicts = (named[name] for name in own.values())
+    if _are_usual(votes, known) and _are_usual(verdicts, known):
+        return own, ""
+    if not codings_of([*votes, *verdicts]):
+        return own, coding_of(votes) if _are_usual(verdicts, known) else None
+    return own, coding_of([*votes, *verdicts])
 
 
 def _scores(columns: Sequence[Column]) -> dict[str, str]:
@@ -245,20 +260,29 @@ def _is_score(*columns: Column) -> bool:
 
 def _verdict(columns: Sequence[Column], models: set[Any]) -> tuple[str, str] | None:
     """Return the column of a verdict and the codes to state, where its texts are no usual ones."""
-    ours = {*map(str.casefold, map(str, models))} | {*WINNERS}
     named = re.compile(f"{_JUDGE}|{_LABEL}|vote|outcome|better", re.I)
     for one in sorted(columns, key=lambda one: not named.search(one.name)):
-        codes = [
-            code for code in dict.fromkeys(map(code_of, one.different)) if not looks_failed(code)
-        ]
+        codes = _codes(one)
         if not 2 <= len(codes) <= max(_MOST_CODES, len(models) + 4):
             continue
-        is_usual = all(code.casefold() in ours for code in codes)
-        if is_usual or all(code.upper().strip("[]") in VERDICTS for code in codes):
+        if _are_usual(codes, models):
             return one.name, ""
         if named.search(one.name) and all(code.casefold() in CODES_IN_USE for code in codes):
             return one.name, coding_of(codes)  # of several the user has to state one
     return None
+
+
+def _codes(one: Column) -> list[str]:
+    """Return the codes of a column, without those of a failure."""
+    return [code for code in dict.fromkeys(map(code_of, one.different)) if not looks_failed(code)]
+
+
+def _are_usual(codes: Sequence[str], models: set[Any]) -> bool:
+    """Return whether codes need no statement: names of the models, or verdicts in usual words."""
+    ours = {*map(str.casefold, map(str, models))} | {*WINNERS}
+    return all(code.casefold() in ours for code in codes) or all(
+        code.upper().strip("[]") in VERDICTS for code in codes
+    )
 
 
 def _labels(columns: Sequence[Column]) -> Guess | None:

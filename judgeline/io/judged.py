@@ -471,7 +471,7 @@ def _read_again(table: pd.DataFrame, columns: list[str], _texts: list[str]) -> p
 
 
 def _parts(path: Path, folder: Path) -> dict[str, str]:
-    """Return what the folders of a partitioned data set say of a file in it: ``judge=gpt-4``."""
+    """Return the values that a partitioned data set's folders give a file: ``judge=gpt-4``."""
     inside = path.relative_to(folder).parts[:-1] if folder in path.parents else ()
     return dict(part.split("=", 1) for part in inside if "=" in part)
 
@@ -776,44 +776,28 @@ def _scored(source: _Source, judge: str | None, counted: bool) -> JudgedBattles:
     table, alike = _rows(source, counted=counted)
     if alike and not {*source.sides} <= {*table}:
         source = source._replace(sides=())
-    table = _with_voters(table.rename(columns={source.vote: "human_outcome"}), source)
-    if "human_outcome" not in table:
-        table["human_outcome"] = None
-    table = _with_names(table, source)
-    table, chosen = _of_judge(table, source, judge)
-    given, table, notes = _voted_alone(table, _without_failures(table, source), source)
+    given, chosen = _of_judge(_with_names(_with_votes(table, source), source), source, judge)
+    given, table, notes = _voted_alone(given, _without_failures(given, source), source)
     if source.sides:
         first, second = (pd.to_numeric(table[side], errors="coerce") for side in source.sides)
         table["score_difference"] = first - second
-    numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS, VOTES]
-    read = table.assign(
-        **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
-    )
-    _require_scores(read, source, alike)
-    read = read.assign(**_outcomes(table, read, source))
-    read = read.assign(**_scores(table, read, source))
+    read = _with_numbers(table, source, alike)
     votes, unvoted, told = votes_of(read["human_outcome"], read.get(VOTES))
     alone = np.zeros(len(read), dtype=bool)
     if "voted" in table:
         alone = table["voted"].to_numpy() & read["score_difference"].isna().to_numpy()
     faults = [*_faults(table, given, read, source, alone), _share_fault(given, unvoted, source)]
     is_sound = ~np.any([one.wrong for one in faults], axis=0)
-    sound = (read if is_sound.all() else read[is_sound]).reset_index(drop=True)
-    is_named = "battle_id" in sound or COUNT in sound
     spare = ["file", *source.sides, VOTES, "voted", *(name for name in _TEXTS if name in read)]
+    sound = (read if is_sound.all() else read[is_sound]).reset_index(drop=True)
     sound = sound.drop(columns=spare, errors="ignore")
+    is_named = "battle_id" in sound or COUNT in sound
     n_repeated = 0 if is_named else int(sound.drop(columns="row").duplicated().sum())
     if COUNT not in sound and source.score != "human_outcome":
         joined = join_rows(sound, votes[is_sound], alone[is_sound])
         sound, notes = joined.battles, [*told, *joined.notes]
         faults += _joint_faults(joined.aside, np.flatnonzero(is_sound), len(table))
-    origin = table if "battle_id" in table else table.assign(battle_id=None)
-    is_kept, quarantine = set_aside(origin, faults)
-    if COUNT in table:
-        quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
-    if alike:
-        uncounted = typed(_uncounted(alike, table[is_kept], source), quarantine.dtypes)
-        quarantine = pd.concat([quarantine, uncounted], ignore_index=True)
+    is_kept, quarantine = _quarantined(table, faults, source, alike)
     plain = _plain_text(source.score, read["score_difference"][is_kept], table)
     codes = "; ".join(filter(None, (source.stated or USUAL, plain)))
     kept = sound.drop(columns="row").reset_index(drop=True)
@@ -833,6 +817,37 @@ def _voted_alone(
     note = f"nobody voted on {n_battles_of(table[unvoted]):,} battles: they are left out"
     kept = (one[~unvoted].reset_index(drop=True) for one in (given, table))
     return *kept, [note]
+
+
+def _with_votes(table: pd.DataFrame, source: _Source) -> pd.DataFrame:
+    """Return rows with people's votes in ``human_outcome``, empty where the source has none."""
+    table = _with_voters(table.rename(columns={source.vote: "human_outcome"}), source)
+    return table if "human_outcome" in table else table.assign(human_outcome=None)
+
+
+def _with_numbers(table: pd.DataFrame, source: _Source, alike: CountedRows | None) -> pd.DataFrame:
+    """Return rows whose votes, score differences and outcomes are numbers, NaN for other texts."""
+    numbers = ["score_difference", "human_outcome", *OPTIONAL_NUMBERS, VOTES]
+    read = table.assign(
+        **{name: pd.to_numeric(table[name], errors="coerce") for name in numbers if name in table}
+    )
+    _require_scores(read, source, alike)
+    read = read.assign(**_outcomes(table, read, source))
+    return read.assign(**_scores(table, read, source))
+
+
+def _quarantined(
+    table: pd.DataFrame, faults: Sequence[Fault], source: _Source, alike: CountedRows | None
+) -> tuple[NDArray[np.bool_], pd.DataFrame]:
+    """Return which rows are kept, and the quarantine of the others with their counts."""
+    origin = table if "battle_id" in table else table.assign(battle_id=None)
+    is_kept, quarantine = set_aside(origin, faults)
+    if COUNT in table:
+        quarantine[COUNT] = table.loc[~is_kept, COUNT].to_numpy()
+    if alike:
+        uncounted = typed(_uncounted(alike, table[is_kept], source), quarantine.dtypes)
+        quarantine = pd.concat([quarantine, uncounted], ignore_index=True)
+    return is_kept, quarantine
 
 
 def _with_names(table: pd.DataFrame, source: _Source) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from judgeline.io.schema import CorpusRead
 
 
 class Stated(NamedTuple):
-    """What a user states of files: codes of votes and of failures, and Arena-Hard's baseline.
+    """Stated options of files: codes of votes and of failures, and Arena-Hard's baseline.
 
     `columns` has a file's own names of our columns.
     The baseline is one model, or one by category; a game, 1 or 2, shows it first. Identities of

@@ -4,7 +4,7 @@ Rows are of one battle if their ``battle_id`` is equal; without one, if their qu
 unordered pair of models are, and nothing in the file speaks against it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -75,7 +75,7 @@ def join_rows(rows: pd.DataFrame, votes: NDArray[np.int64], alone: NDArray[np.bo
 
 
 def _keys(rows: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return a number for each battle that rows name, -1 where they name none, and who has ids."""
+    """Return the battle's number of each row, -1 where it names none, and which rows have ids."""
     nothing = pd.Series(None, index=rows.index, dtype=object)
     ids, question = (
         rows.get(name, nothing).astype(object) for name in ("battle_id", "question_id")
@@ -93,6 +93,25 @@ def _keys(rows: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     return key, has_id
 
 
+class _First(NamedTuple):
+    """First judged row of each battle, and by row the number of its battle and its models."""
+
+    row: pd.Series
+    key: NDArray[np.intp]
+    models: tuple[NDArray[np.object_], NDArray[np.object_]]
+
+    def sides(self, at: NDArray[np.intp]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows have the models of their battle's first one, and which exchanged."""
+        begins = self.row.reindex(self.key[at]).to_numpy()
+        (one, other), (a, b) = ([side[x] for side in self.models] for x in (at, begins))
+        return (one == a) & (other == b), (one == b) & (other == a)
+
+    def stranger(self, row: int, ids: pd.Series) -> tuple[int, str, str]:
+        """Return a row of other models than its battle's first one has, as it is set aside."""
+        a, b = (side[self.row[self.key[row]]] for side in self.models)
+        return row, UNCLEAR, f"battle {ids[row]!r} came before, with the models {a!r} and {b!r}"
+
+
 def _joined(
     rows: pd.DataFrame,
     votes: NDArray[np.int64],
@@ -102,73 +121,88 @@ def _joined(
     has_id: NDArray[np.bool_],
 ) -> tuple[Joined, NDArray[np.int64]]:
     """Return battles of rows of which some belong together, and the votes on each."""
-    aside: list[tuple[int, str, str]] = []
     whole = rows.select_dtypes("integer").columns.difference(["row"])
     rows = rows.astype(dict.fromkeys(whole, float))  # means need not be whole
-    place = np.flatnonzero(joint & ~alone)
-    first = pd.Series(place).groupby(key[place]).min()
-    models = [rows[side].to_numpy(dtype=object) for side in ("model_a", "model_b")]
-
-    def sides(at: NDArray[np.intp]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        begins = first.reindex(key[at]).to_numpy()
-        (one, other), (a, b) = ([side[x] for side in models] for x in (at, begins))
-        return (one == a) & (other == b), (one == b) & (other == a)
-
-    straight, exchanged = sides(place)
-    for row in place[~straight & ~exchanged]:
-        begin = first[key[row]]
-        told = f"with the models {models[0][begin]!r} and {models[1][begin]!r}"
-        aside.append((row, UNCLEAR, f"battle {rows['battle_id'][row]!r} came before, {told}"))
-    place, swap = place[straight | exchanged], exchanged[straight | exchanged]
+    judged = np.flatnonzero(joint & ~alone)
+    models = rows["model_a"].to_numpy(dtype=object), rows["model_b"].to_numpy(dtype=object)
+    first = _First(pd.Series(judged).groupby(key[judged]).min(), key, models)
+    straight, exchanged = first.sides(judged)
+    aside = [first.stranger(row, rows["battle_id"]) for row in judged[~straight & ~exchanged]]
+    place, swap = judged[straight | exchanged], exchanged[straight | exchanged]
     part, _ = turned(rows.iloc[place], swap)
-    cast = np.where(swap[:, None], votes[place][:, ::-1], votes[place])
-    table = pd.DataFrame(cast, columns=[*_VOTES]).assign(
-        place=place,
-        battle=key[place],
-        swap=swap,
-        score=part["score_difference"].to_numpy(dtype=float),
-        has_id=has_id[place],
-    )
-    table["cell"] = table.groupby(["battle", "swap", "score"]).ngroup()
-    table["kind"] = table.groupby(["cell", *_VOTES]).ngroup()
-    if joint.all() and (times := np.gcd.reduce(table.groupby("kind").size())) > 1:
-        share = table.groupby("kind")["kind"].transform("size") // times
-        again = table["has_id"] & (table.groupby("kind").cumcount() >= share)
-        aside += _again(rows, table.loc[again, "place"])
-        table, part = table[~again], part[~again.to_numpy()]
-    table, notes = _told(table, is_forced=bool(alone.any()))
-    aside += _again(rows, table.loc[table["verdict"].eq(AGAIN), "place"])
-    for row in table.loc[table["verdict"].eq(UNCLEAR), "place"]:
-        name = rows["battle_id"][row] if has_id[row] else rows["question_id"][row]
-        aside.append((row, UNCLEAR, f"rows of battle {name!r} differ in scores and in votes"))
-    chosen = table["verdict"].eq("joined").to_numpy()
-    means = _means(part[chosen], table[chosen])
-    begins = table[chosen].groupby("battle")["place"].min()
-    total = votes.copy()
-    counts = table[chosen].groupby("battle")[[f"n{vote}" for vote in _VOTES]].first()
-    total[begins.to_numpy()] = counts.to_numpy()
-    if alone.any():
-        lone = np.flatnonzero(joint & alone)
-        ahead, behind = sides(lone)
-        lone, behind = lone[ahead | behind], behind[ahead | behind]
-        given = np.where(behind[:, None], votes[lone][:, ::-1], votes[lone])
-        np.add.at(total, first.reindex(key[lone]).to_numpy(), given)
-    battles = rows.copy()
-    for name, values in means.items():
-        battles.loc[begins.to_numpy(), name] = values.reindex(begins.index).to_numpy()
+    cast = _turned_votes(votes[place], swap)
+    table = _cells(part, cast, place=place, battle=key[place], swap=swap, has_id=has_id[place])
+    again = _copies(table) if joint.all() else np.zeros(place.size, dtype=bool)
+    table, notes = _told(table[~again], is_forced=bool(alone.any()))
+    aside += _set_aside(rows, place[again], table)
+    chosen = table[table["verdict"].eq("joined")]
+    begins = chosen.groupby("battle")["place"].min()
+    total = _votes_together(votes, chosen, begins, first, np.flatnonzero(joint & alone))
+    for name, values in _means(part.iloc[chosen.index], chosen).items():
+        rows.loc[begins.to_numpy(), name] = values.reindex(begins.index).to_numpy()
     kept = ~alone
     kept[[row for row, _, _ in aside]] = False
-    kept[table.loc[chosen, "place"]] = False
+    kept[chosen["place"]] = False
     kept[begins] = True
-    return Joined(battles[kept], aside, notes), total[kept]
+    return Joined(rows[kept], aside, notes), total[kept]
 
 
-def _again(rows: pd.DataFrame, places: pd.Series) -> list[tuple[int, str, str]]:
-    return [(row, AGAIN, f"battle {rows['battle_id'][row]!r} came before") for row in places]
+def _turned_votes(votes: NDArray[np.int64], swap: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.where(swap[:, None], votes[:, ::-1], votes)
+
+
+def _cells(part: pd.DataFrame, cast: NDArray[np.int64], **columns: NDArray[Any]) -> pd.DataFrame:
+    """Return rows with the cell (battle, order and score) and the kind (cell and votes) of each."""
+    score = part["score_difference"].to_numpy(dtype=float)
+    table = pd.DataFrame(cast, columns=[*_VOTES]).assign(**columns, score=score)
+    table["cell"] = table.groupby(["battle", "swap", "score"]).ngroup()
+    return table.assign(kind=table.groupby(["cell", *_VOTES]).ngroup())
+
+
+def _copies(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which rows repeat others because the whole file stands several times in itself."""
+    kind = table.groupby("kind")
+    share = kind["kind"].transform("size") // np.gcd.reduce(kind.size())
+    return np.asarray(table["has_id"] & (kind.cumcount() >= share))
+
+
+def _set_aside(
+    rows: pd.DataFrame, copies: NDArray[np.intp], table: pd.DataFrame
+) -> list[tuple[int, str, str]]:
+    """Return the rows that repeat a battle or are unclear, each with a reason and a sentence."""
+    again, unclear = (
+        table.loc[table["verdict"].eq(reason), "place"] for reason in (AGAIN, UNCLEAR)
+    )
+    text = "battle {!r} came before"
+    aside = [(row, AGAIN, text.format(rows["battle_id"][row])) for row in (*copies, *again)]
+    has_id = table.set_index("place")["has_id"]
+    for row in unclear:
+        name = rows["battle_id" if has_id[row] else "question_id"][row]
+        aside.append((row, UNCLEAR, f"rows of battle {name!r} differ in scores and in votes"))
+    return aside
+
+
+def _votes_together(
+    votes: NDArray[np.int64],
+    chosen: pd.DataFrame,
+    begins: pd.Series,
+    first: _First,
+    lone: NDArray[np.intp],
+) -> NDArray[np.int64]:
+    """Return the votes by row, where a battle's first row has those of all its rows."""
+    total = votes.copy()
+    counts = chosen.groupby("battle")[[f"n{vote}" for vote in _VOTES]].first()
+    total[begins.to_numpy()] = counts.to_numpy()
+    ahead, behind = first.sides(lone)
+    of_battle = ahead | behind
+    lone, behind = lone[of_battle], behind[of_battle]
+    begins_of = first.row.reindex(first.key[lone]).to_numpy()
+    np.add.at(total, begins_of, _turned_votes(votes[lone], behind))
+    return total
 
 
 def _told(table: pd.DataFrame, *, is_forced: bool) -> tuple[pd.DataFrame, list[str]]:
-    """Return rows with what each is of its battle (`verdict`), the battle's votes, and notes.
+    """Return rows with their part in their battle (`verdict`), the battle's votes, and notes.
 
     Rows are joined, left as battles of their own (empty), `AGAIN` or `UNCLEAR`. Equal rows repeat
     a battle, unless the file has other votes on the same verdict, so that each is a vote.
@@ -300,7 +334,7 @@ def _by_vote(battles: pd.DataFrame, votes: NDArray[np.int64]) -> pd.DataFrame:
 def votes_of(
     outcome: pd.Series, n_votes: pd.Series | None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], list[str]]:
-    """Return how many preferred B, neither and A by row, which shares are none, and notes.
+    """Return the votes for B, for neither and for A by row, which shares are none, and notes.
 
     A share is k of n votes, where half a vote is a tie. Without `n_votes` it is the fewest votes
     that make it.

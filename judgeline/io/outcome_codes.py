@@ -279,19 +279,24 @@ def _shown(code: str) -> str:
 
 def _suggestion(found: Sequence[str]) -> str:
     """Return the stated codes that read a file, as alternatives where its codes are ambiguous."""
+    return " or ".join(codings_of(found)) or "such as 1/-1/0"
+
+
+def codings_of(found: Sequence[str]) -> list[str]:
+    """Return the codings in use that have all these codes, as they are stated."""
     spelling = {code.casefold(): code for code in found if not looks_failed(code)}
     fitting = [
         "/".join(spelling[code] for code in coding if code in spelling)
         for coding in _CODINGS
         if spelling.keys() <= set(coding) and set(coding[:2]) <= spelling.keys()
     ]
-    return " or ".join(dict.fromkeys(fitting)) or "such as 1/-1/0"
+    return list(dict.fromkeys(fitting))
 
 
 def coding_of(found: Sequence[str]) -> str:
     """Return the coding in use that codes are of, as it is stated; empty for none or several."""
-    stated = _suggestion(found)
-    return "" if stated.startswith("such as") or " or " in stated else stated
+    stated = codings_of(found)
+    return stated[0] if len(stated) == 1 else ""
 
 
 def require_few_lost(

@@ -1,4 +1,4 @@
-"""Files of records, each a battle and what one judge said of it, as battles and verdicts.
+"""Files of records, each a battle with one judge's verdict, as battles and verdicts.
 
 A layout of `judgeline.io.layouts` turns one record into a battle and its verdicts.
 """
@@ -95,7 +95,7 @@ class PublishedVerdict(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A record: one battle, in the columns of battles, and all that one judge said of it."""
+    """A record: one battle, in the columns of battles, and one judge's verdicts on it."""
 
     battle: Mapping[str, Any]
     judge: str

@@ -9,7 +9,7 @@ from judgeline.io.layout import Given
 
 
 class Score(NamedTuple):
-    """What one scorer, who is a judge, gave one model's answer to one sample; None if it failed."""
+    """Score of one model's answer to one sample by one scorer, a judge; None if it failed."""
 
     question_id: str
     judge: str

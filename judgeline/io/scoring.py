@@ -1,4 +1,4 @@
-"""From verdicts to scored battles, from these to coded battles, and from results to tables."""
+"""Scored battles from verdicts, coded battles from these, and tables from results."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple

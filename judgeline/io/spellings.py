@@ -1,4 +1,4 @@
-"""Spellings of a model's name: those that differ in what a reader hardly sees."""
+"""Spellings of a model's name that differ in case, blanks or characters hardly seen."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping

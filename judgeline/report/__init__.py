@@ -15,9 +15,7 @@ from judgeline.report.battles import (
 from judgeline.report.changes import changes_text
 from judgeline.report.companions import COMPANIONS, COST_COLUMNS
 from judgeline.report.drawing import Chart
-from judgeline.report.evidence import beyond_lines, evidence_lines
-from judgeline.report.figures import Illustration, Picture, interval_figure, picture
-from judgeline.report.inert import (
+from judgeline.report.escaping import (
     in_csv,
     in_json,
     in_markdown,
@@ -26,6 +24,8 @@ from judgeline.report.inert import (
     shortened,
     with_texts,
 )
+from judgeline.report.evidence import beyond_lines, evidence_lines
+from judgeline.report.figures import Illustration, Picture, interval_figure, picture
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.page import write_report
 from judgeline.report.voting_page import write_voting_page

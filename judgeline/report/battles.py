@@ -1,4 +1,4 @@
-"""Battles behind a rating: what was asked and answered, and the browser of them on the page.
+"""Battles behind a rating: questions, answers, and the browser of them on the page.
 
 Bounded: a page holds so many characters of battles, and says what it leaves out.
 """
@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def vote(self) -> str:
-        """Return what people said of the battle, in words."""
+        """Return people's votes on the battle, in words."""
         return _VOTES.get(self.human_outcome, "nobody voted")
 
     @property

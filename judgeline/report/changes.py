@@ -1,4 +1,4 @@
-"""What ratings rest on since the board before, and the model that this moves most."""
+"""Changes of evidence and method since the board before, and the model that moved most."""
 
 import pandas as pd
 

@@ -30,7 +30,7 @@ class Table:
 
     @property
     def folded(self) -> bool:
-        """Whether it opens on demand: a long one does, unless the section is about it."""
+        """Whether the grid opens on demand: a long one does, unless the section is about it."""
         return len(self.grid.rows) >= FOLDED_FROM and not self.is_central
 
 
@@ -356,25 +356,29 @@ def missing_section(
     classes = make_grid(failed, "One row per class of battles without a score", _CLASSES)
     tables = [Table(f"{key}-missing", classes, is_central=True)]
     if missing_bounds is not None and (missing_bounds["n_missing"] > 0).any():
-        bounds = missing_bounds[missing_bounds["n_missing"] > 0]
-        bounds = bounds.assign(
-            width=bounds["best_rating"] - bounds["worst_rating"],
-            limit=width_limit(bounds["half_width"]),
-        ).sort_values(["width", "model"], ascending=[False, True], na_position="first")
-        told += _bound_sentences(bounds)
-        is_wide = bounds["width"].isna() | (bounds["width"] > bounds["limit"])
-        grid = make_grid(
-            bounds.assign(is_wide=is_wide),
-            "One row per model with missing battles, by hard and by soft ratings; marked where the "
-            "range exceeds what the interval reaches to either side, or "
-            f"{MAX_WIDTH:g} Elo where that is unbounded",
-            _BOUNDS,
-            marked=lambda row: bool(row.is_wide),
-            mark="warns",
-        )
+        sentences, grid = _bounds(missing_bounds[missing_bounds["n_missing"] > 0])
+        told += sentences
         tables.append(Table(f"{key}-bounds", grid))
     tables.append(Table(f"{key}-missing-levels", _levels(missingness)))
     return [Companion(_TITLE, told, tables, finding=finding)]
+
+
+def _bounds(bounds: pd.DataFrame) -> tuple[list[str], Grid]:
+    """Return sentences on the ranges of ratings that missing battles leave open, and their grid."""
+    bounds = bounds.assign(
+        width=bounds["best_rating"] - bounds["worst_rating"],
+        limit=width_limit(bounds["half_width"]),
+    ).sort_values(["width", "model"], ascending=[False, True], na_position="first")
+    is_wide = bounds["width"].isna() | (bounds["width"] > bounds["limit"])
+    return _bound_sentences(bounds), make_grid(
+        bounds.assign(is_wide=is_wide),
+        "One row per model with missing battles, by hard and by soft ratings; marked where the "
+        "range exceeds what the interval reaches to either side, or "
+        f"{MAX_WIDTH:g} Elo where that is unbounded",
+        _BOUNDS,
+        marked=lambda row: bool(row.is_wide),
+        mark="warns",
+    )
 
 
 def _levels(missingness: pd.DataFrame) -> Grid:

@@ -140,7 +140,7 @@ class Chart:
         )
 
     def _axes(self, across: "_Scale", down: "_Scale", rows: list[tuple[float, str]]) -> str:
-        """Return the grid, the numbers or names beside it, and what the axes are."""
+        """Return the lines of the grid, the numbers or names beside it, and the axes' titles."""
         (left, right), (floor, ceiling) = across.ends, down.ends
         edges, words = [f"M{left:.2f} {floor:.2f}H{right:.2f}"], []
         for value, text in ticks(*across.values):

@@ -1,4 +1,4 @@
-"""Sentences on a board that can fail: what its judge is worth, and where its promise ends.
+"""Evidence lines above a board: the worth of its judge, and the limits of its intervals.
 
 One function makes them for report, terminal, figures and metadata.
 """
@@ -22,7 +22,7 @@ def evidence_lines(
     summary: pd.DataFrame,
     predictions: pd.DataFrame | None = None,
 ) -> list[tuple[str, bool]]:
-    """Return what the votes say of the judge behind a board: sentences, and whether each warns.
+    """Return the sentences on the judge behind a board, by the votes, and whether each warns.
 
     None of them counts intervals that calibrated one another: such a count cannot fail. Those of
     `predictions`, which were stated before people voted, are counted.

@@ -28,7 +28,7 @@ _NO_HUMAN_RATING = "Not drawn: no model has a human rating."
 
 
 def draw_intervals(leaderboard: pd.DataFrame) -> Chart:
-    """Draw ratings with their intervals, best on top, and what votes and judge say alone.
+    """Draw ratings with their intervals, best on top, beside the ratings by votes and judge alone.
 
     Dashed intervals are the whole line.
     """
@@ -90,7 +90,7 @@ class Picture:
     title: str = ""
 
     def __repr__(self) -> str:
-        """Return what it shows, in one line."""
+        """Return the figure's subject, in one line."""
         return f"<Picture: {self.title}; .save('board.svg') or .save('board.png') writes it>"
 
     def __str__(self) -> str:

@@ -6,6 +6,8 @@ not store make no sentence.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -33,16 +35,38 @@ def _of_gate(table: pd.DataFrame) -> str:
     return f"{len(failed)} of {len(measured)} measured criteria failed{names}."
 
 
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "": str,
+    "1": partial(number, digits=1),
+    "3": partial(number, digits=3),
+    "signed": partial(number, signed=True),
+    "count": count,
+    "method": method_words,
+    "status": status_words,
+}
+
+
+class _Sentence(Formatter):
+    """A sentence with fields of a row, such as ``{mae:1}``, in the words that `_WORDS` names."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return _WORDS[format_spec](value)
+
+
+def _extreme(table: pd.DataFrame, column: str, text: str, none: str = "", *, sign: int = 1) -> str:
+    """Return the sentence on the row with the largest value, or with sign -1 the smallest."""
+    known = table[table[column].notna()]
+    if known.empty:
+        return none
+    return _Sentence().vformat(text, (), known.loc[(sign * known[column].astype(float)).idxmax()])
+
+
 def _of_win_rates(table: pd.DataFrame) -> str:
     shown = table[table["headline"].astype(bool)]
-    known = shown[shown["win_rate"].notna()]
-    if known.empty:
-        return f"None of {len(shown)} models has an adjusted win rate."
-    best = known.loc[known["win_rate"].idxmax()]
-    return (
-        f"{best['model']} has the highest, {number(best['win_rate'], 3)}; {len(known)} of "
-        f"{len(shown)} models have one."
-    )
+    n_known = shown["win_rate"].notna().sum()
+    text = f"{{model}} has the highest, {{win_rate:3}}; {n_known} of {len(shown)} models have one."
+    none = f"None of {len(shown)} models has an adjusted win rate."
+    return _extreme(shown, "win_rate", text, none)
 
 
 def _of_plain_ratings(table: pd.DataFrame) -> str:
@@ -53,42 +77,32 @@ def _of_plain_ratings(table: pd.DataFrame) -> str:
 
 
 def _of_reference(table: pd.DataFrame) -> str:
-    known = table[table["gap"].notna()]
-    if known.empty:
-        return f"None of {len(table)} models has a gap to the reference."
-    best = known.loc[known["gap"].idxmax()]
-    return (
-        f"{best['model']} stands highest, {number(best['gap'], signed=True)} Elo from "
-        f"{best['reference_model']}."
-    )
+    text = "{model} stands highest, {gap:signed} Elo from {reference_model}."
+    return _extreme(table, "gap", text, f"None of {len(table)} models has a gap to the reference.")
 
 
 def _of_consistency(table: pd.DataFrame) -> str:
     whole = table[table["category"].eq("all") & table["dimension"].eq("overall")]
-    whole = whole[whole["ratio"].notna()]
-    if whole.empty:
-        return "No ratio could be counted."
-    worst = whole.loc[whole["ratio"].idxmax()]
-    return (
-        f"The largest ratio of contradictions is {number(worst['ratio'], 3)}: "
-        f"{status_words(worst['measure'])}, comparisons by {worst['source']}."
+    text = (
+        "The largest ratio of contradictions is {ratio:3}: {measure:status}, comparisons by "
+        "{source}."
     )
+    return _extreme(whole, "ratio", text, "No ratio could be counted.")
 
 
 def _of_learnt(table: pd.DataFrame) -> str:
-    known = table[table["metric"].eq("accuracy") & table["value"].notna()]
-    if known.empty:
-        return ""
-    best = known.loc[known["value"].idxmax()]
-    return (
-        f"The highest accuracy is {number(best['value'], 3)}, by {method_words(best['method'])} "
-        f"from {count(best['n_train'])} battles; its base judge has {number(best['base'], 3)}."
+    text = (
+        "The highest accuracy is {value:3}, by {method:method} from {n_train:count} battles; its "
+        "base judge has {base:3}."
     )
+    return _extreme(table[table["metric"].eq("accuracy")], "value", text)
 
 
 def _of_controls(table: pd.DataFrame) -> str:
     controls = table[table["control"].notna()]
     bounded = controls[controls["rise"].notna()]
+    if bounded.empty:
+        return "No control has a bound." if len(controls) else ""
     rose = int((bounded["rise"] > 0).sum())
     return f"{rose} of {len(bounded)} controls with a bound rose above it."
 
@@ -96,6 +110,8 @@ def _of_controls(table: pd.DataFrame) -> str:
 def _of_drift(table: pd.DataFrame) -> str:
     latest = table[table["epoch"].eq(table["epoch"].max())]
     known = latest[latest["moved"].notna()]
+    if known.empty:
+        return "No statistic could be compared."
     return f"{int(known['moved'].astype(bool).sum())} of {len(known)} statistics moved."
 
 
@@ -141,14 +157,12 @@ def companion_finding(assets: Sequence[str], tables: Tables) -> str:
 
 def residual_finding(heldout: pd.DataFrame, method: str) -> str:
     """Return the model that the judge misjudges most, by a rating method."""
-    own = heldout[heldout["method"].eq(method) & heldout["residual"].notna()]
-    if own.empty:
-        return ""
-    worst = own.loc[own["residual"].astype(float).abs().idxmax()]
-    return (
-        f"The judge is farthest from people on {worst['model']}: "
-        f"{number(worst['residual'], signed=True)} Elo, judge minus people."
+    own = heldout[heldout["method"].eq(method)]
+    own = own.assign(distance=own["residual"].astype(float).abs())
+    text = (
+        "The judge is farthest from people on {model}: {residual:signed} Elo, judge minus people."
     )
+    return _extreme(own, "distance", text)
 
 
 def methods_finding(summary: pd.DataFrame, ranking: str) -> str:
@@ -224,13 +238,13 @@ def scoring_finding(rated: pd.DataFrame) -> str:
 
 
 def costs_finding(costs: pd.DataFrame) -> str:
-    """Return the calls that were answered, the failed ones, and their price by currency."""
+    """Return the number of calls, of those without a verdict, and the price by currency."""
     n_calls, n_failed = (int(costs[name].fillna(0).sum()) for name in ("n_calls", "n_failed"))
     priced = costs[costs["price"].notna()]
     totals = priced.groupby("currency")["price"].sum() if len(priced) else {}
     price = ", ".join(f"{number(total, 2)} {currency}" for currency, total in totals.items())
     return (
-        f"{count(n_calls)} calls were answered, {count(n_failed)} of them without a verdict; "
+        f"{count(n_calls)} calls were made, {count(n_failed)} of them without a verdict; "
         f"{f'price {price}' if price else 'no price is configured'}."
     )
 
@@ -241,27 +255,20 @@ def provenance_finding(provenance: Mapping[str, str]) -> str:
     return f"{len(provenance)} settings and versions{f'; judgeline {made}' if made else ''}."
 
 
-def section_finding(board: pd.DataFrame, error: float, n_failed: int, withheld: str) -> str:
+def section_finding(summary: pd.DataFrame, ranking: str, n_failed: int, withheld: str) -> str:
     """Return the error of a judge and its failed checks; of a withheld one, the reason."""
     checks = f"{n_failed} quality check{'' if n_failed == 1 else 's'} failed."
     if withheld:
         return f"Ratings are withheld: {withheld}. {checks}"
-    if math.isnan(error):
-        return checks
-    n_voted = int(board["human_rating"].notna().sum())
-    return f"{number(error, 1)} Elo from people on average over {n_voted} models; {checks}"
+    own = summary[summary["method"].eq(ranking)]
+    text = f"{{mae:1}} Elo from people on average over {{n_models:count}} models; {checks}"
+    return _extreme(own, "mae", text, checks)
 
 
 def smoothed_finding(table: pd.DataFrame) -> str:
     """Return the smallest error of the smoothed methods in a comparison of judges."""
-    known = table[table["mae"].notna()]
-    if known.empty:
-        return "Smoothed methods: none has an error."
-    best = known.loc[known["mae"].idxmin()]
-    return (
-        f"Smoothed methods: the smallest error is {number(best['mae'], 1)} Elo, by "
-        f"{best['judge']} and {method_words(best['method'])}."
-    )
+    text = "Smoothed methods: the smallest error is {mae:1} Elo, by {judge} and {method:method}."
+    return _extreme(table, "mae", text, "Smoothed methods: none has an error.", sign=-1)
 
 
 def boards_finding(table: pd.DataFrame, columns: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from judgeline.report.inert import twelve_digits
+from judgeline.report.escaping import twelve_digits
 from judgeline.report.wording import (
     MISSING,
     count,
@@ -73,7 +73,7 @@ mean_beta: Mean beta | logits per rubric point ~three; mean_width: Mean width | 
 measure ~status; median_width: Median width | Elo, over splits ~whole; method ~method;
 metric: Measure ~status;
 moved ~yes; n: Rows ~count; n_battles: Battles | judged ~count;
-n_bought: Bought | by the last run ~count; n_calls: Calls | answered ~count;
+n_bought: Bought | by the last run ~count; n_calls: Calls ~count;
 n_failed: Failed | verdicts ~count; n_labelled: Labelled | battles ~count;
 n_missing: Missing | battles ~count; n_models: Models | with votes ~count;
 n_more_lost: More labels | lost ~count; n_more_won: More labels | won ~count;

@@ -28,7 +28,7 @@ COLUMNS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class JudgeTables:
-    """Everything the report shows of one judge; ratings in Elo points.
+    """Tables, checks and provenance of one judge for the report; ratings in Elo points.
 
     Attributes
     ----------

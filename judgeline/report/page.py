@@ -19,9 +19,9 @@ from markupsafe import Markup
 from judgeline.intervals import COUNTS
 from judgeline.report.battles import MOST_PER_PAGE, MOST_TEXT
 from judgeline.report.companions import cost_grid
+from judgeline.report.escaping import inert, shortened
 from judgeline.report.folded import costs_finding, provenance_finding
 from judgeline.report.grid import columns, sort_key
-from judgeline.report.inert import inert, shortened
 from judgeline.report.judge_tables import JudgeTables, require_columns
 from judgeline.report.methods_table import methods_section
 from judgeline.report.sections import (
@@ -140,7 +140,7 @@ def _verdict(judges: Sequence[JudgeTables]) -> str:
 
 
 def _leader(first: pd.Series) -> str:
-    """Return who leads, by what evidence; nothing where that is a model of few battles."""
+    """Return the leading model and its evidence; nothing if it has few battles."""
     if "few-battles" in first["flags"]:
         return ""
     interval = span(first["lower"], first["upper"])
@@ -187,7 +187,7 @@ def write_atomically(path: Path, text: str) -> Path:
 
 
 def _headline(judges: Sequence[JudgeTables]) -> list[tuple[str, str]]:
-    """Numbers of the whole corpus and what each counts."""
+    """Counts of the whole corpus, each with its unit in words."""
     if not judges:
         return []
     boards = pd.concat([tables.leaderboard[["model", "human_rating"]] for tables in judges])

@@ -12,6 +12,7 @@ import pandas as pd
 from judgeline.intervals import BY_JUDGE
 from judgeline.report.battles import MOST_PER_PAGE, browser_of, lead_text
 from judgeline.report.companions import PLACING, Companion, companions_of, missing_section
+from judgeline.report.escaping import inert
 from judgeline.report.evidence import beyond_lines, evidence_lines
 from judgeline.report.figures import (
     Illustration,
@@ -34,7 +35,6 @@ from judgeline.report.folded import (
     smoothed_finding,
 )
 from judgeline.report.grid import Grid, make_grid
-from judgeline.report.inert import inert
 from judgeline.report.judge_tables import JudgeTables
 from judgeline.report.wording import (
     basis_text,
@@ -132,7 +132,7 @@ def findings_of(tables: JudgeTables) -> list[tuple[str, bool]]:
 
 
 def details_of(tables: JudgeTables) -> list[str]:
-    """Return sentences for who reads on: methods, the test of surrogacy, which battles lead."""
+    """Return the longer findings: nearer methods, the test of surrogacy, leads on few battles."""
     leads = (f"{lead_text(lead)}." for lead in tables.leads)
     sentences = _nearer_methods(tables), surrogacy_text(tables.judge_diagnostics), *leads
     return [] if tables.withheld else [sentence for sentence in sentences if sentence]
@@ -193,10 +193,8 @@ def section_of(tables: JudgeTables, key: str, *, room: int = MOST_PER_PAGE) -> S
 
 def _section_finding(tables: JudgeTables) -> str:
     """Return the sentence on the folded section of a judge."""
-    errors = tables.summary.set_index("method")["mae"]
-    error = float(errors.get(tables.ranking_method, math.nan))
     n_failed = 0 if tables.checks is None else int((~tables.checks["passed"].astype(bool)).sum())
-    return section_finding(tables.leaderboard, error, n_failed, tables.withheld)
+    return section_finding(tables.summary, tables.ranking_method, n_failed, tables.withheld)
 
 
 def _coverage_text(tables: JudgeTables) -> str:

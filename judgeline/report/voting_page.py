@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from judgeline.report.inert import in_json
+from judgeline.report.escaping import in_json
 from judgeline.report.page import TEMPLATES, policy, write_atomically
 
 

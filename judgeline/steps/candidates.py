@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from judgeline.elo import HeldOutRatings, rate
-from judgeline.intervals import join_newcomers, rank_models
+from judgeline.intervals import Leaderboard, join_newcomers, rank_models
 from judgeline.io import as_table, score_battles, with_flags
 from judgeline.io.extremes import extreme_flags
 from judgeline.steps.coding import coded, of_own_family, ranking_options, rating_settings, units
@@ -42,12 +42,17 @@ def score_candidates(
     """Return the scored battles of new models, as of the corpus, and the model of each."""
     if candidate_battles is None or candidate_verdicts is None:
         return pd.DataFrame(columns=[*SCORED_COLUMNS, *WHOSE])
-    judged = candidate_battles[
-        is_among(candidate_battles["battle_id"], candidate_verdicts["battle_id"])
-    ]
+    judged = _judged(candidate_battles, candidate_verdicts)
     scored = score_battles(judged.reset_index(drop=True), candidate_verdicts)
     whose = candidate_battles[["battle_id", *WHOSE]]
     return scored.merge(whose, on="battle_id", how="left", validate="one_to_one")
+
+
+def _judged(battles: pd.DataFrame | None, verdicts: pd.DataFrame | None) -> pd.DataFrame:
+    """Return the battles of candidates that the judge was asked about."""
+    if battles is None or verdicts is None:
+        return pd.DataFrame(columns=[*WHOSE])
+    return battles[is_among(battles["battle_id"], verdicts["battle_id"])]
 
 
 def place_newcomer(
@@ -103,10 +108,7 @@ def candidate_ratings(
     heldout = as_columns(HeldOutRatings, heldout_ratings)
     board = board_of(scored_battles, heldout, settings, settings.method)
     superseded = newcomers["model"].isin(heldout.model[np.isfinite(heldout.human_rating)])
-    asked: Counter[str] = Counter()  # battles of each candidate that the judge was asked about
-    if candidate_battles is not None and candidate_verdicts is not None:
-        was_asked = is_among(candidate_battles["battle_id"], candidate_verdicts["battle_id"])
-        asked.update(candidate_battles.loc[was_asked, "candidate"])
+    asked = Counter(_judged(candidate_battles, candidate_verdicts)["candidate"])
     scores = score_candidates(candidate_battles, candidate_verdicts)
     voted = heldout_ratings["method"].eq(settings.method) & heldout_ratings["residual"].notna()
     anchors = dict(heldout_ratings[voted].set_index("model")["rating"].astype(float))
@@ -119,19 +121,9 @@ def candidate_ratings(
             placed = _placed(own, place, unrated, asked[row.model])
         except (ValueError, RuntimeError) as error:  # it stops no other
             placed, problems[row.model] = with_flag(unrated, "not-placed"), str(error)
-        placed = with_flag(placed, CANDIDATE if pd.isna(row.control) else CONTROL, first=True)
-        said = row.model if pd.isna(row.family) else row.family
-        if pd.isna(row.control) and of_own_family([said], settings):
-            placed = with_flag(placed, OWN_FAMILY)
-        alone = rank_models(placed, calibration=heldout, **ranking_options(settings))
-        others = board.take(board.model != row.model)  # one of that name is another model
-        joined = as_table(join_newcomers(others, alone, miscoverage=settings.miscoverage))
-        placed_row = joined[joined["model"].eq(row.model)]
-        if pd.notna(row.control):
-            carrier = str(json.loads(row.metadata or "{}").get("carrier", ""))
-            limit = _honest_rating(row.control, anchors, carrier)
-            placed_row = _with_bound(placed_row, row.control, *limit, settings.controls)
-        tables.append(placed_row)
+        tables.append(
+            _ranked(_flagged(placed, row, settings), row, board, heldout, anchors, settings)
+        )
     table = pd.concat(tables[1:] or tables, ignore_index=True)
     table = table.merge(newcomers, on="model", how="left", validate="one_to_one")
     table = CANDIDATE_RATINGS.filled(table)
@@ -146,6 +138,35 @@ def candidate_ratings(
             "n_not_judged": n_dropped - asked.total(),
         },
     )
+
+
+def _flagged(placed: HeldOutRatings, newcomer: Any, settings: Any) -> HeldOutRatings:
+    """Return ratings with the flags of a control, or of a candidate and the judge's family."""
+    if pd.notna(newcomer.control):
+        return with_flag(placed, CONTROL, first=True)
+    placed = with_flag(placed, CANDIDATE, first=True)
+    family = newcomer.model if pd.isna(newcomer.family) else newcomer.family
+    return with_flag(placed, OWN_FAMILY) if of_own_family([family], settings) else placed
+
+
+def _ranked(
+    placed: HeldOutRatings,
+    newcomer: Any,
+    board: Leaderboard,
+    heldout: HeldOutRatings,
+    anchors: Mapping[str, float],
+    settings: Any,
+) -> pd.DataFrame:
+    """Return a newcomer's row as the leaderboard would have it; a control's with its bound."""
+    alone = rank_models(placed, calibration=heldout, **ranking_options(settings))
+    others = board.take(board.model != newcomer.model)  # one of that name is another model
+    joined = as_table(join_newcomers(others, alone, miscoverage=settings.miscoverage))
+    own = joined[joined["model"].eq(newcomer.model)]
+    if pd.isna(newcomer.control):
+        return own
+    carrier = str(json.loads(newcomer.metadata or "{}").get("carrier", ""))
+    limit = _honest_rating(newcomer.control, anchors, carrier)
+    return _with_bound(own, newcomer.control, *limit, settings.controls)
 
 
 def _placed(

@@ -73,13 +73,16 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
     """Declare the step that makes a table; its docstring says what one row is."""
 
     def declare(function: Function) -> Step:
-        """Return the step of a function; ValueError if its names are not those declared."""
+        """Return the step of a function; ValueError if names differ, or the table has a step."""
         if function.__name__ != table.name:
             raise ValueError(f"step {function.__name__} makes table {table.name}; name both alike")
         if ("settings" in signature(function).parameters) != bool(reads):
             raise ValueError(
                 f"step {table.name}: name in reads the settings it takes, or take none"
             )
+        if other := STEPS.get(table.name):
+            both = " and ".join(one.__module__ for one in (other.function, function))
+            raise ValueError(f"table {table.name} is made by steps of {both}; leave it to one")
         STEPS[table.name] = Step(table, function, reads)
         return STEPS[table.name]
 

@@ -159,7 +159,7 @@ class RunReporter(logging.Handler):
             if found.passed:
                 self.line(mark, name, found.description)
             else:  # `print_outcome` has the reason
-                self.line(mark, f"{name}; why, stands at the end")
+                self.line(mark, f"{name}; the reason is at the end")
         elif event.event_type == dg.DagsterEventType.ASSET_MATERIALIZATION:
             self._materialization(event.step_materialization_data.materialization)
         elif event.is_step_failure and error_name(event) not in (BLOCKED, INTERRUPTED):

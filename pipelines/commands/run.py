@@ -31,7 +31,7 @@ from judgeline.paths import readable_home_message
 from judgeline.suggest import unknown_name
 from judgeline.tables.intervals import with_judge_columns
 from judgeline.terminal import leaderboard_table, open_console, plain
-from pipelines.commands.beside import beside, n_processes
+from pipelines.commands.child_processes import beside, n_processes
 from pipelines.commands.console import (
     INTERRUPTED,
     FailedCheck,

@@ -20,9 +20,9 @@ from judgeline.elo import (
     with_settled_votes,
 )
 from judgeline.elo.approximation import weights_near
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.battles import MOST_BATTLES
 from judgeline.elo.gap import PENALTY, _fold_maxima, fit_weights, gap_features
-from judgeline.elo.sums import Sums
 from judgeline.intervals import rate_pooled, rate_with_votes
 
 QUICK = RatingSettings(n_resamples=0)

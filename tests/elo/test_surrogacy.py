@@ -12,7 +12,7 @@ from judgeline.elo import (
     fit_surrogacy,
     surrogacy_finding,
 )
-from judgeline.elo.sums import Sums
+from judgeline.elo.battle_counts import Sums
 from judgeline.elo.surrogacy import _TrainingSet
 
 SIZE = 12

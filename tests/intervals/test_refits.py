@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arenas import code, dense_battles, play
 
-from judgeline.elo import RatingSettings, rate
+from judgeline.elo import JUDGE_METHODS, RatingSettings, rate
 from judgeline.intervals import RefitErrors, calibrating_models, refit_errors, variance_by_source
 
 SIZE = 8
@@ -46,8 +46,11 @@ def test_what_cannot_be_refitted_is_refused_or_has_no_error() -> None:
     battles = code(dense_battles(2, size=5))
     with pytest.raises(ValueError, match="n_refits is 1"):
         refit_errors(battles, method="hard", n_refits=1)
-    with pytest.raises(ValueError, match="no ratings by method 'best'"):
+    with pytest.raises(ValueError, match="method is 'best'") as refused:
         refit_errors(battles, method="best", n_refits=2)
+    assert [name for name in ("human", *JUDGE_METHODS) if name not in str(refused.value)] == []
+    smoothed = refit_errors(battles, method="smoothed-0.75", n_refits=3).std_error
+    assert (smoothed > 1).all()
     few = battles.take(np.arange(12))
     found = refit_errors(few, method="hard", n_refits=20)
     assert np.isnan(found.std_error[found.n_failed > 1]).all()

@@ -452,25 +452,48 @@ def test_columns_are_guessed_and_every_option_is_repeated(tmp_path: Path) -> Non
     assert table.next.startswith("judgeline.plain(battles, columns={'model_a': 'left'")
 
 
-def test_a_verdict_that_is_called_a_machine_s_beside_another_is_the_judge_s(tmp_path: Path) -> None:
+def votes_beside_verdicts(path: Path, votes: list[str | None], verdicts: list[str]) -> Path:
     rng = np.random.default_rng(4)
-    rows = pd.DataFrame(
-        {
-            "left_model": [f"m{place % 3}" for place in range(300)],
-            "right_model": [f"m{3 + place % 4}" for place in range(300)],
-            "winner": rng.choice(["left", "right", "draw", None], 300),
-            "gpt_says": rng.choice(["left", "right", "tie"], 300),
-        }
-    )
-    path = tmp_path / "mine.csv"
-    rows.to_csv(path, index=False)
+    rows = {
+        "left_model": [f"m{place % 3}" for place in range(300)],
+        "right_model": [f"m{3 + place % 4}" for place in range(300)],
+        "winner": rng.choice(votes, 300),
+        "gpt_says": rng.choice(verdicts, 300),
+    }
+    pd.DataFrame(rows).to_csv(path / "mine.csv", index=False)
+    return path / "mine.csv"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "stated"),
+    [(["left", "right", "tie"], "left/right/tie/draw"), (["A", "B", "tie"], "left/right/draw")],
+)
+def test_a_verdict_that_is_called_a_machine_s_beside_another_is_the_judge_s(
+    verdicts, stated, tmp_path: Path
+) -> None:
+    path = votes_beside_verdicts(tmp_path, ["left", "right", "draw", None], verdicts)
     found = judgeline.doctor(path)
     columns = "model_a=left_model,model_b=right_model,human_outcome=winner,judge_winner=gpt_says"
     assert found.next.endswith(f"--columns {columns}")
-    assert "--outcomes left/right/tie/draw" in found.next
+    assert f"--outcomes {stated} " in found.next
     assert "winner is taken as votes of people, beside verdicts of a judge" in " ".join(
         found.concerns
     )
+
+
+@pytest.mark.parametrize("verdicts", [["1", "2", "0"], ["win", "loss"]])
+@pytest.mark.parametrize("votes", [["left", "right", "tie"], ["model_a", "model_b"]])
+def test_of_two_codings_the_verdict_s_is_to_be_converted(votes, verdicts, tmp_path: Path) -> None:
+    path = votes_beside_verdicts(tmp_path, votes, verdicts)
+    found = judgeline.doctor(path)
+    assert found.next == ""
+    (said,) = found.missing
+    assert "two codings" in said
+    assert "write gpt_says as A, B and tie" in said
+    rows = pd.read_csv(path, dtype=str)
+    codes = dict(zip(verdicts, ["A", "B", "tie"], strict=False))
+    rows.assign(gpt_says=rows["gpt_says"].map(codes)).to_csv(path, index=False)
+    assert "judge_winner=gpt_says" in judgeline.doctor(path).next  # the remedy works
 
 
 @pytest.mark.parametrize("stated", [{}, {"model_a": "left", "model_b": "right"}])

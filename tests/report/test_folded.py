@@ -20,6 +20,8 @@ RATES = "model headline win_rate status estimator"
 PLAIN = "source grouping model rating"
 REFERENCE = "model reference_model gap"
 LEARNT = "method metric value n_train base"
+CONTROLS = "control rise bound"
+DRIFT = "epoch moved"
 CONSISTENCY = "category dimension ratio measure source n"
 
 
@@ -84,9 +86,12 @@ CONSISTENCY = "category dimension ratio measure source n"
         ),
         (
             "candidate_ratings",
-            table("control rise bound", ("null", 3.0, 1), ("bribe", -3.0, 1), (None, 9.0, 1)),
+            table(CONTROLS, ("null", 3.0, 1), ("bribe", -3.0, 1), (None, 9.0, 1)),
             "1 of 2 controls with a bound rose above it.",
         ),
+        ("candidate_ratings", table(CONTROLS, ("null", None, 1)), "No control has a bound."),
+        ("judge_drift", table(DRIFT, (1, True), (2, None)), "No statistic could be compared."),
+        ("judge_drift", table(DRIFT, (1, None), (2, True), (2, False)), "1 of 2 statistics moved."),
         (
             "predictions",
             table("method covered miscoverage", ("soft", None, 0.1)),
@@ -99,6 +104,11 @@ def test_the_finding_of_a_companion_is_that_of_its_rows(asset, rows, said) -> No
     shown = companions_of({asset: rows}, "j1")
     assert [said in part.finding for part in shown] == [True] * len(shown) != []
     assert folded.companion_finding([asset], {asset: rows.iloc[:, :0]}) == ""  # earlier versions
+
+
+def test_nothing_is_counted_of_which_there_is_none() -> None:
+    unbribed = table(CONTROLS, (None, 9.0, 1))
+    assert folded.companion_finding(["candidate_ratings"], {"candidate_ratings": unbribed}) == ""
 
 
 def test_every_companion_section_has_a_finding_of_its_first_table() -> None:
@@ -139,14 +149,15 @@ def test_battles_diagnostics_costs_and_judges_say_their_numbers() -> None:
     assert folded.diagnostics_finding(numbers.iloc[1:]).endswith("is unknown.")
     bought = table("n_calls n_failed price currency", (9, 1, 1.5, "USD"), (3, 0, None, None))
     assert folded.costs_finding(bought) == (
-        "12 calls were answered, 1 of them without a verdict; price 1.50 USD."
+        "12 calls were made, 1 of them without a verdict; price 1.50 USD."
     )
     assert folded.costs_finding(bought.iloc[1:]).endswith("no price is configured.")
-    board = example_judge().leaderboard
-    assert folded.section_finding(board, 20.0, 0, "") == (
-        "20.0 Elo from people on average over 13 models; 0 quality checks failed."
+    errors = table("method mae n_models", ("gap", 20.0, 12), ("soft", None, 0))
+    assert folded.section_finding(errors, "gap", 0, "") == (
+        "20.0 Elo from people on average over 12 models; 0 quality checks failed."
     )
-    withheld = folded.section_finding(board, 20.0, 2, "kappa 0.05 < 0.20")
+    assert folded.section_finding(errors, "soft", 1, "") == "1 quality check failed."
+    withheld = folded.section_finding(errors, "gap", 2, "kappa 0.05 < 0.20")
     assert withheld == "Ratings are withheld: kappa 0.05 < 0.20. 2 quality checks failed."
 
 

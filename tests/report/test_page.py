@@ -117,7 +117,7 @@ def test_ids_are_unique_and_every_reference_has_a_target(html: str) -> None:
         ("(gamma 0.50, SE 0.16)", 2),
         (f"Intervals are unbounded: {TOO_FEW}.", 1),
         (TOO_FEW, 1),
-        ('soft (calibrated), auto (headline): <a href="#j2-findings">why, stands beside', 1),
+        ('soft (calibrated), auto (headline): <a href="#j2-findings">the reason is above', 1),
         ("Beta has no value in 1 of 14 folds (separable)", 1),
         (">1 of 2 quality checks failed</a>: parse rate.", 1),
         ("Raise the judge&#39;s token limit", 1),

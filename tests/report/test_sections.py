@@ -11,8 +11,8 @@ from report_examples import SCRIPT, Page, example_battles, example_judge, exampl
 from assets.diagnostics.missing import width_result
 from judgeline.report.battles import browser_of, evidence_of, strongest
 from judgeline.report.companions import COMPANIONS, SECTIONS, companions_of, missing_section
+from judgeline.report.escaping import shortened
 from judgeline.report.grid import columns
-from judgeline.report.inert import shortened
 from judgeline.report.sections import boards_beside
 from judgeline.verdict.outcomes import CRITERIA
 

@@ -1,10 +1,13 @@
-"""A new module of tables, or of steps, is found: no list names it."""
+"""A new module of tables, or of steps, is found: no list names it, and no step hides another."""
 
 import shutil
 import subprocess
 import sys
 
+import pytest
 from sources import ROOT
+
+from judgeline.steps import STEPS, step
 
 TABLE = """
 from judgeline.tables.schema import table
@@ -43,3 +46,14 @@ def test_a_module_with_a_table_and_one_with_its_step_are_found(tmp_path) -> None
         env={"PYTHONPATH": str(tmp_path), "PATH": ""},
     )  # fmt: skip
     assert done.stdout == "True [['ant', 'bee', 2], ['bee', 'cat', 1]]\n", done.stderr
+
+
+def test_a_second_step_of_a_table_is_refused_with_both_named() -> None:
+    first = STEPS["leaderboard"]
+
+    def leaderboard(scored_battles):
+        return scored_battles
+
+    with pytest.raises(ValueError, match=f"{first.function.__module__} and {__name__}"):
+        step(first.table)(leaderboard)
+    assert STEPS["leaderboard"] is first

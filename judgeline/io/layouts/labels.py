@@ -10,7 +10,7 @@ _SCORES = {"traceId": "trace_id", "dataType": "data_type"}
 
 
 def _annotated(given: Given) -> pd.DataFrame:
-    """Return the scores of traces: what people annotated as label, what a judge gave as verdict.
+    """Return the scores of traces: those by people as labels, those by a judge as verdicts.
 
     Scores of another source, such as the API, tell neither and are left out.
     """

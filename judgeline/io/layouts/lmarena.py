@@ -50,7 +50,7 @@ def _struct(published: Any) -> dict[str, Any]:
 
 
 def _category(tag: dict[str, Any], is_code: bool) -> str | None:
-    """Return LMArena's categories of a battle: code, hard, and what its tags say is true."""
+    """Return LMArena's categories of a battle: code, hard, and the tags that are true."""
     found = {"code"} if is_code else set()
     for name, marks in tag.items():
         true = {mark for mark, value in _struct(marks).items() if value is True}

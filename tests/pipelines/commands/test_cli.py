@@ -149,6 +149,8 @@ def test_bad_input_is_named_with_a_remedy(name, content, told, tmp_path, capsys)
         ),
         (["--n-splits", "0"], "'--n-splits': Input should be greater than or equal to 1; got '0'"),
         (["--n-splits=0"], "'--n-splits': Input should be greater than or equal to 1; got '0'"),
+        (["--l2", "-1", "--missing", "--l2"], "than or equal to 0; got '-1'"),
+        (["--n-splits", "--n-splits", "0"], "parse string as an integer; got '--n-splits'"),
         (["--l2", "-1"], "--l2"),
         (["--hard-outcome", "guessed"], "'derived', 'recorded'"),
         (["--std-error", "bootstrap"], "--n-resamples 0 leaves no bootstrap standard error"),

@@ -128,7 +128,7 @@ def test_a_board_below_the_bar_gives_way_to_the_final_one_unless_there_is_none(
 
 def test_a_failed_check_is_named_when_it_fails_and_explained_once_at_the_end():
     result, printed = _ran(checked)
-    assert "warn checked: is odd; why, stands at the end" in printed
+    assert "warn checked: is odd; the reason is at the end" in printed
     (found,) = result.get_asset_check_evaluations()
     out = io.StringIO()
     outcome = RunOutcome("c", failed_checks=[failed_check(found, "c|j")])

@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be shown: it may neither command nor hide anything.
+"""Escaping of foreign text for each format: it may neither command nor hide anything.
 
 One function for each place: `inert` for HTML (whose templates escape markup), `in_csv`,
 `in_markdown` and `in_json`. `judgeline.terminal.plain` is that of a terminal.

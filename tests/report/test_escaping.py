@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from judgeline.report.escaping import in_csv, in_json, in_markdown, inert, shortened
 from judgeline.report.grid import sort_key
-from judgeline.report.inert import in_csv, in_json, in_markdown, inert, shortened
 from judgeline.terminal import leaderboard_table, machine_readable, plain_table
 
 FORMULAS = ["=cmd|'/C calc'!A0", "+HYPERLINK(1)", "-2+3", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1"]

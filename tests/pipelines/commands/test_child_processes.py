@@ -12,11 +12,11 @@ import pytest
 
 from judgeline.io import ArgumentError
 from judgeline.paths import ROOT
-from pipelines.commands.beside import beside
+from pipelines.commands.child_processes import beside
 
 HELD = """
 import signal
-from pipelines.commands.beside import beside
+from pipelines.commands.child_processes import beside
 
 def wait():
     print("waiting", flush=True)
