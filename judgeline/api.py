@@ -61,7 +61,7 @@ from judgeline.io.verdict_tables import (
     scores_given,
     verdicts_given,
 )
-from judgeline.planning import Plan, Prices, Rated, frontier_of, plan_of
+from judgeline.planning import Plan, Prices, Rated, plan_of
 from judgeline.rating_options import STATED
 from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
@@ -1213,9 +1213,8 @@ def vote(
     told |= {"allow_quarantine": allow_quarantine}
     board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
     rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
-    frontier = frontier_of(rated, settings)
     return write_page(
-        Path(out), table, board.battles.scored, board.leaderboard, frontier, wanted,
+        Path(out), table, board.battles.scored, rated, settings, wanted,
         n_raters=n_raters, seed=settings.seed,
     )  # fmt: skip
 
