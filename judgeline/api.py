@@ -99,6 +99,7 @@ from judgeline.voting import (
     join_votes,
     parse_goal,
     read_votes,
+    require_raters,
     with_ids,
     write_page,
 )
@@ -421,7 +422,7 @@ def gate(
     margin : float
         Elo points by which the new model may be worse, 0 or more.
     error : float
-        Probability, in (0, 1/2), that any of all looks passes a model that is worse than the
+        Probability, in [1e-6, 1/2), that any of all looks passes a model that is worse than the
         margin, or calls one worse that is not.
     looks : int, optional
         Number of looks that are planned; without it each spends less than the one before.
@@ -1203,8 +1204,7 @@ def vote(
         As of `rank`.
     """
     wanted = parse_goal(goal)
-    if n_raters < 1:
-        raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
+    require_raters(n_raters)
     own = [] if isinstance(battles, pd.DataFrame) else files_of(Path(battles))
     if Path(out).resolve() in [file.resolve() for file in own]:
         raise ArgumentError(f"out is {out}, which has the battles; name a page to write", "out")

@@ -37,6 +37,8 @@ OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5, "both_bad": 0.5, "skip": ma
 """Choices on the page, as the share of the win of the answer that was shown first."""
 SHARED = 20
 """Battles that all raters of a page see, so that their agreement is known."""
+MOST_RATERS = 1000
+"""Raters of a page, to each of whom it deals the shared battles: 2 MB for so many."""
 
 _LONGEST_LINE = 1 << 16  # bytes, of the first vote of a file
 _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
@@ -66,6 +68,16 @@ def parse_goal(text: str) -> Goal:
             f"goal is {text!r}; expected such as 'place some-model within 40', in Elo", "goal"
         )
     return Goal(found["model"].strip("'\""), float(found["points"]))
+
+
+def require_raters(n_raters: int) -> None:
+    """Raise ArgumentError unless a page can have so many raters."""
+    if not 1 <= n_raters <= MOST_RATERS:
+        raise ArgumentError(
+            f"n_raters is {n_raters}; expected 1 to {MOST_RATERS:,}: for more people write several "
+            "pages, each with a seed of its own",
+            "n_raters",
+        )
 
 
 def with_ids(source: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -134,7 +134,9 @@ def test_one_column_may_be_question_and_its_text(battles, tmp_path) -> None:
         table, f"place {NEW} within 55", tmp_path / "v.html", FAST, columns=columns
     )
     whole = judgeline.vote(battles, f"place {NEW} within 55", tmp_path / "w.html", FAST)
-    assert page.n_needed == whole.n_needed
+    drawn, known = embedded(page.path), embedded(whole.path)
+    assert len(drawn["battles"]) == page.n_battles
+    assert drawn["battles"] == known["battles"]
 
 
 def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
@@ -359,6 +361,17 @@ def test_hidden_files_in_a_folder_of_votes_are_passed_over(file, tmp_path, capsy
     ranked = ["rank", str(file), "--votes", str(folder), "--no-report", "--n-resamples", "0"]
     assert main([*ranked, "--out", str(tmp_path / "out")]) == 0
     assert " votes of one rater joined" in capsys.readouterr().out
+
+
+def test_more_raters_than_a_page_can_hold_are_refused(file, tmp_path, capsys) -> None:
+    page = tmp_path / "vote.html"
+    told = ["vote", str(file), "--goal", f"place {NEW} within 55", "--out", str(page), "--raters"]
+    assert main([*told, "100000"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "100000; expected 1 to 1,000: for more people write several pages, each with" in said
+    assert not page.exists()
+    assert main([*told, "1000"]) == 0
+    assert page.stat().st_size < 4e6
 
 
 @pytest.mark.parametrize(
