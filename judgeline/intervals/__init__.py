@@ -39,14 +39,11 @@ from judgeline.intervals.differences import (
 )
 from judgeline.intervals.judge_and_votes import (
     JudgeAndVotes,
-    Prospect,
     VotedModels,
     VotedRatings,
     judge_variance,
-    prospect_by_votes,
     rate_by_votes,
     rate_with_votes,
-    vote_prospect,
 )
 from judgeline.intervals.looks import (
     BROKEN_FROM,
@@ -58,11 +55,14 @@ from judgeline.intervals.planning import (
     NARROWEST,
     Frontier,
     Mix,
+    Prospect,
     Worth,
     cheapest_mix,
     effective_judges,
     interval_frontier,
     judge_worth,
+    prospect_by_votes,
+    vote_prospect,
 )
 from judgeline.intervals.pooled import rate_pooled
 from judgeline.intervals.promises import (
