@@ -156,9 +156,12 @@ class VotePage(NamedTuple):
             + "."
         ]
         if self.n_battles < self.n_needed:
+            then = "they are too few for an interval with ends"
+            if math.isfinite(self.expected):
+                then = f"they bring it within about {self.expected:.0f} Elo"
             lines.append(
                 f"There are no more than {self.n_possible:,} battles of {model} without a vote: "
-                f"they bring it within about {self.expected:.0f} Elo. Judge more of its battles."
+                f"{then}. Judge more of its battles."
             )
         return lines
 

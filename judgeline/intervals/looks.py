@@ -14,7 +14,7 @@ from judgeline.intervals.conformal import n_above_threshold, require_miscoverage
 STAKES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Shares of the capital that the five bettors of `evidence_against` put on a miss."""
 
-LEAST_ERROR = 1e-6
+LEAST_OF_LOOKS = 1e-6
 """Least error of all looks: fewer misses than one in a million no number of models can tell."""
 
 BROKEN_FROM = 20.0
@@ -30,7 +30,7 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     Parameters
     ----------
     error : float
-        Probability that any look answers wrongly, in [`LEAST_ERROR`, 1/2).
+        Probability that any look answers wrongly, in [`LEAST_OF_LOOKS`, 1/2).
     look : int
         Number of this look, from 1.
     planned : int, optional
@@ -51,8 +51,8 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     K. K. G. Lan and D. L. DeMets (1983), "Discrete sequential boundaries for clinical trials",
     Biometrika 70(3), for spending; the union bound holds under any dependence between looks.
     """
-    limits = f"{LEAST_ERROR:g} or more, below 1/2, such as 0.05: smaller ones cannot be measured"
-    require(LEAST_ERROR <= error < 0.5, "error", error, limits)
+    limits = f"{LEAST_OF_LOOKS:g} or more, below 1/2, such as 0.05: smaller ones cannot be measured"
+    require(LEAST_OF_LOOKS <= error < 0.5, "error", error, limits)
     require(look >= 1, "look", look, "1 or more")
     if planned is None:
         return error / (look * (look + 1))

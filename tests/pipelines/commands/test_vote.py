@@ -365,6 +365,8 @@ def test_a_goal_that_is_reached_says_by_what_and_one_that_is_not_is_below(battle
     assert not page.path.exists()
     page = judgeline.vote(battles, f"place {NEW} within {now - 0.1}", tmp_path / "v.html", FAST)
     assert f"it is within {np.ceil(now):.0f} now by judge alone, the noise" in page.lines()[0]
+    few = page._replace(n_needed=20, n_battles=9, expected=np.inf)
+    assert "they are too few for an interval with ends" in few.lines()[1]
 
 
 def test_more_raters_than_a_page_can_hold_are_refused(file, tmp_path, capsys) -> None:
