@@ -60,7 +60,7 @@ from judgeline.io.verdict_tables import (
     scores_given,
     verdicts_given,
 )
-from judgeline.planning import Plan, Prices, Rated, frontier_of, plan_of
+from judgeline.planning import Plan, Prices, Rated, plan_of
 from judgeline.rating_options import STATED
 from judgeline.reliability import STRONG_JUDGE, hold_to
 from judgeline.report import (
@@ -99,6 +99,7 @@ from judgeline.voting import (
     join_votes,
     parse_goal,
     read_votes,
+    require_raters,
     with_ids,
     write_page,
 )
@@ -420,7 +421,7 @@ def gate(
     margin : float
         Elo points by which the new model may be worse, 0 or more.
     error : float
-        Probability, in (0, 1/2), that any of all looks passes a model that is worse than the
+        Probability, in [1e-6, 1/2), that any of all looks passes a model that is worse than the
         margin, or calls one worse that is not.
     looks : int, optional
         Number of looks that are planned; without it each spends less than the one before.
@@ -1202,8 +1203,7 @@ def vote(
         As of `rank`.
     """
     wanted = parse_goal(goal)
-    if n_raters < 1:
-        raise ArgumentError(f"n_raters is {n_raters}; expected 1 or more", "n_raters")
+    require_raters(n_raters)
     own = [] if isinstance(battles, pd.DataFrame) else files_of(Path(battles))
     if Path(out).resolve() in [file.resolve() for file in own]:
         raise ArgumentError(f"out is {out}, which has the battles; name a page to write", "out")
@@ -1212,9 +1212,8 @@ def vote(
     told |= {"allow_quarantine": allow_quarantine}
     board = rank(table, settings, judge=judge, outcomes=outcomes, columns=named, **told)
     rated = Rated(board.ranking.heldout_ratings, board.leaderboard)
-    frontier = frontier_of(rated, settings)
     return write_page(
-        Path(out), table, board.battles.scored, board.leaderboard, frontier, wanted,
+        Path(out), table, board.battles.scored, rated, settings, wanted,
         n_raters=n_raters, seed=settings.seed,
     )  # fmt: skip
 

@@ -743,8 +743,7 @@ def vote(
     With --corpus, files in the folder votes/SLUG of the home are counted by judgeline run.
     """
     from judgeline.api import vote as vote_on_file
-    from judgeline.planning import frontier_of
-    from judgeline.voting import parse_goal, write_page
+    from judgeline.voting import parse_goal, require_raters, write_page
 
     if (file is None) == (corpus is None):
         raise ValueError("vote takes a file or --corpus SLUG: judgeline vote FILE --goal GOAL ...")
@@ -756,8 +755,9 @@ def vote(
         judge = options.pop("judge")
         _require_of_files(**options, miscoverage=miscoverage)
         wanted = parse_goal(goal)
+        require_raters(raters)
         table, scored, rated, rating = _of_lineage(_PAGES, "vote FILE")(corpus, judge)
-        known = (table, scored, rated.leaderboard, frontier_of(rated, rating), wanted)
+        known = (table, scored, rated, rating, wanted)
         page = write_page(out, *known, n_raters=raters, seed=seed)
     _print_lines(page.lines())
 

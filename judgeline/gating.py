@@ -174,7 +174,7 @@ def gate_on(
     miscoverage : float
         Tolerated share of misses with which the leaderboard was made.
     error : float
-        Probability, in (0, 1/2), that any of all looks passes a model that is worse than the
+        Probability, in [1e-6, 1/2), that any of all looks passes a model that is worse than the
         margin, or calls one worse that is not.
     looks : int, optional
         Number of looks that are planned; without it each spends less than the one before.

@@ -381,10 +381,10 @@ def score_seals(
     files_of(votes)  # tells a wrong path, also where nothing is left to score
     entries, new, n_waiting, now = read_ledger(ledger, _KINDS), [], 0, _now()
     known = {(entry["seal"], entry["model"]) for entry in entries}
-    seals = {read_seal(path)["digest"]: path for path in paths}  # one named twice counts once
-    for path in seals.values():
-        document = read_seal(path)
-        digest, rows = document["digest"], document["predictions"]
+    read = [(path, read_seal(path)) for path in paths]
+    seals = {document["digest"]: (path, document) for path, document in read}  # each counts once
+    for digest, (path, document) in seals.items():
+        rows = document["predictions"]
         own = {"seal": digest, "sealed_at": document["sealed_at"], "n_sealed": len(rows)}
         left = [row for row in rows if (digest, row["model"]) not in known]
         board = _board_with(votes, path, document, reading) if left else None

@@ -20,12 +20,14 @@ import pandas as pd
 
 from judgeline.comparing import row_of
 from judgeline.elo.strengths import ELO_PER_LOGIT
-from judgeline.intervals import Frontier
-from judgeline.io import ArgumentError, JudgedBattles, file_columns, files_of
+from judgeline.intervals import BY_JUDGE
+from judgeline.io import COUNT, ArgumentError, JudgedBattles, file_columns, files_of, n_battles_of
 from judgeline.io.formats import read_columns
+from judgeline.planning import Rated
 from judgeline.reliability import rater_agreement
 from judgeline.report import inert, write_voting_page
 from judgeline.sampling import draw_battles, draw_weights, vote_information
+from judgeline.steps.intervals import prospect_of
 from judgeline.verdict.message import quoted
 
 TEXTS = ("instruction", "completion_a", "completion_b")
@@ -35,6 +37,8 @@ OUTCOMES = {"first": 1.0, "second": 0.0, "tie": 0.5, "both_bad": 0.5, "skip": ma
 """Choices on the page, as the share of the win of the answer that was shown first."""
 SHARED = 20
 """Battles that all raters of a page see, so that their agreement is known."""
+MOST_RATERS = 1000
+"""Raters of a page, to each of whom it deals the shared battles: 2 MB for so many."""
 
 _LONGEST_LINE = 1 << 16  # bytes, of the first vote of a file
 _SPARE = 1.25  # times the votes that are needed: ties tell less, and some battles are skipped
@@ -64,6 +68,16 @@ def parse_goal(text: str) -> Goal:
             f"goal is {text!r}; expected such as 'place some-model within 40', in Elo", "goal"
         )
     return Goal(found["model"].strip("'\""), float(found["points"]))
+
+
+def require_raters(n_raters: int) -> None:
+    """Raise ArgumentError unless a page can have so many raters."""
+    if not 1 <= n_raters <= MOST_RATERS:
+        raise ArgumentError(
+            f"n_raters is {n_raters}; expected 1 to {MOST_RATERS:,}: for more people write several "
+            "pages, each with a seed of its own",
+            "n_raters",
+        )
 
 
 def with_ids(source: pd.DataFrame | Path | str, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -107,13 +121,15 @@ def vote_key(battle_id: str) -> str:
 class VotePage(NamedTuple):
     """A page that was written: how many votes the goal needs, and the battles there are for it.
 
-    `half_width` is that of the model's interval now, and `expected` after `n_needed` votes; the
-    page has `n_battles`, of `n_possible`, and `n_shared` of them are for all of `n_raters`.
+    `half_width` is that of the model's interval now, by `evidence`, and `expected` after
+    `n_needed` votes; the page has `n_battles`, of `n_possible`, and `n_shared` of them are for all
+    of `n_raters`.
     """
 
     path: Path
     goal: Goal
     half_width: float
+    evidence: str
     expected: float
     n_needed: int
     n_battles: int
@@ -125,9 +141,14 @@ class VotePage(NamedTuple):
         """Return the page's purpose as sentences."""
         model, wanted = self.goal
         if not self.n_needed:
-            return [f"{model} is within {self.half_width:.0f} Elo already: no vote is needed."]
-        is_known = math.isfinite(self.half_width)
-        now = f"it is within {self.half_width:.0f} now" if is_known else "its interval has no ends"
+            return [
+                f"{model} is within {wanted:g} Elo already ({self.half_width:.1f} by "
+                f"{self.evidence}): no vote is needed."
+            ]
+        now = "its interval has no ends"
+        if math.isfinite(self.half_width):
+            now = f"it is within {math.ceil(self.half_width)} now by {self.evidence}"
+            now += " alone, the noise of people's votes included" * (self.evidence == BY_JUDGE)
         lines = [
             f"About {self.n_needed} {_bring(self.n_needed)} {model} within {wanted:g} Elo; {now}. "
             f"{self.path} has {self.n_battles} battles for {_raters(self.n_raters)}"
@@ -135,9 +156,12 @@ class VotePage(NamedTuple):
             + "."
         ]
         if self.n_battles < self.n_needed:
+            then = "they are too few for an interval with ends"
+            if math.isfinite(self.expected):
+                then = f"they bring it within about {self.expected:.0f} Elo"
             lines.append(
                 f"There are no more than {self.n_possible:,} battles of {model} without a vote: "
-                f"they bring it within about {self.expected:.0f} Elo. Judge more of its battles."
+                f"{then}. Judge more of its battles."
             )
         return lines
 
@@ -154,8 +178,8 @@ def write_page(
     path: Path,
     table: pd.DataFrame,
     scored: pd.DataFrame,
-    board: pd.DataFrame,
-    frontier: Frontier,
+    rated: Rated,
+    settings: Any,
     goal: Goal,
     *,
     n_raters: int,
@@ -163,9 +187,10 @@ def write_page(
 ) -> VotePage:
     """Write the page whose votes shorten one model's interval most.
 
-    `table` is that of `with_ids`, `scored` and `board` its battles and leaderboard as rated. The
-    battles are those of the model, against models that people have rated, without a vote so far.
+    `table` is that of `with_ids`, `scored` its battles and `rated` their ratings, by the settings.
+    The battles are those of the model, against models that people have rated, without a vote.
     """
+    board = rated.leaderboard
     own = board.iloc[row_of(goal.model, board["model"].astype(str).tolist())]
     if not math.isfinite(float(own["rating"])):
         raise ArgumentError(
@@ -180,26 +205,26 @@ def write_page(
     rng = np.random.default_rng([seed, *_hash(goal.model, *possible["battle_id"]).encode()])
     question = possible["question_id"].to_numpy(dtype=str)
     best = np.sort(telling)[::-1][: max(len(telling) // 2, 1)].mean()
-    to_come = frontier._replace(vote_noise=ELO_PER_LOGIT / math.sqrt(best))
-    n_judged, before = max(float(own["n_battles"]), 1.0), float(own["n_votes"])
-    now = float(own["upper"] - own["lower"]) / 2
-    wider = now / to_come.half_width(n_judged, before) if before and math.isfinite(now) else 1.0
-    needed = 0.0
-    if not now <= goal.half_width:  # the curve is that of all models: it goes through this one's
-        needed = max(to_come.votes_for(goal.half_width / wider, n_judged) - before, 1.0)
+    of_vote = ELO_PER_LOGIT**2 / best
+    now, needed = float(own["upper"] - own["lower"]) / 2, 0.0
+    if not now <= goal.half_width:
+        used = settings.resolved(n_battles_of(scored), counted=COUNT in scored)
+        prospect = prospect_of(scored, rated.heldout_ratings, used, own)
+        needed = max(prospect.votes_for(goal.half_width, of_vote), 1.0)
     n_shared = min(SHARED, math.ceil(needed / 2)) if n_raters > 1 else 0
     n_battles = math.ceil(_SPARE * needed)
     drawn = draw_battles(telling, question, n_battles=n_battles, rng=rng)
+    expected = now
     if needed:
         chosen = possible.iloc[drawn.rows]
         draws = list(zip(chosen["battle_id"], drawn.probability.tolist(), strict=True))
         data = _page_data(chosen, draws, len(possible), n_raters, n_shared, rng)
         write_voting_page(path, data)
-    votes = min(needed, len(drawn.rows)) + before
-    expected = wider * to_come.half_width(n_judged, votes) if votes else now
+        expected = prospect.half_width(min(needed, len(drawn.rows)), of_vote)
     return VotePage(
-        path, goal, now, expected, int(needed), len(drawn.rows), len(possible), n_shared, n_raters
-    )
+        path, goal, now, str(own["evidence"]), expected, int(needed), len(drawn.rows),
+        len(possible), n_shared, n_raters,
+    )  # fmt: skip
 
 
 def _possible(

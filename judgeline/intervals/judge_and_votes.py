@@ -368,48 +368,97 @@ def rate_with_votes(
     VotedRatings
         In the order of ``battles.models``; intervals are infinite where too few models calibrate.
     """
-    voted, anchors = human_anchors(settled, l2=l2)
-    votes = Sums.of(battles).human[:, voted]
-    own = heldout.take((heldout.method == method) & np.isfinite(heldout.rating))
-    own = own.take(np.argsort(own.model))
-    code = {name: place for place, name in enumerate(battles.models)}
-    place = np.array([code[name] for name in own.model.tolist()], dtype=int)
-    votes, anchors, error = votes[place], anchors[place], chosen_std_error(own, std_error)
-    kept = np.isfinite(own.residual + own.human_std_error + error)
-    columns = (
-        own.rating, anchors, votes, own.residual, own.human_std_error, error, own.design_effect
-    )  # fmt: skip
-    models = CalibratingModels(
-        tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
+    voted = VotedModels.of(
+        battles, settled, heldout, method=method, l2=l2, std_error=std_error, cluster=cluster
     )
-    if (question := question_codes(cluster, len(battles))) is not None:
-        found = votes_by_question(battles, voted, question)
-        models = models._replace(by_question=tuple(found[code] for code in place[kept].tolist()))
-    met = votes.sum(axis=2)
-    placed = (np.isfinite(anchors) | (met == 0)).all(axis=1)
-    counts = met.sum(axis=1)
-    rated = np.flatnonzero((counts > 0) & np.isfinite(error) & placed).tolist()
-    worth = np.maximum(counts / own.design_effect, 1.0)
-    levels = {row: int(worth[row]).bit_length() - 1 for row in rated}
-    calibrations = {
-        level: calibrate_votes(models, 2**level, seed=seed, l2=l2) for level in set(levels.values())
-    }
-    combined = [
-        combine_with_votes(
-            float(own.rating[row]),
-            votes[row] @ _HALVES,
-            met[row],
-            anchors[row],
-            leave_out(calibrations[levels[row]], models, str(own.model[row])),
-            miscoverage=miscoverage,
-            judge_std_error=float(error[row]),
-            design_effect=float(own.design_effect[row]),
-        )
-        for row in rated
-    ]
+    counts = voted.n_votes
+    rated = [row for row in np.flatnonzero(counts > 0).tolist() if voted.can_be_rated(row)]
+    levels = {row: voted.level(row) for row in rated}
+    calibrations = {level: voted.calibration(level, seed) for level in set(levels.values())}
+    combined = [voted.rate(row, calibrations[levels[row]], miscoverage) for row in rated]
     rating, error, lower, upper = np.array(combined, dtype=float).reshape(-1, 4).T
-    names = np.array(battles.models)[place[rated]]
+    names = voted.own.model[rated].astype(str)
     return VotedRatings(names, rating, error, lower, upper, counts[rated])
+
+
+class VotedModels(NamedTuple):
+    """Models that a judge rated, with their own votes, and those of them that calibrate.
+
+    `own` (M,) are their ratings by the method, `error` (M,) the standard errors (Elo points),
+    `anchors` (M, A) the human strengths of each one's fold and `votes` (M, A, 3) its votes.
+    """
+
+    own: HeldOutRatings
+    error: Floats
+    anchors: Floats
+    votes: NDArray[np.int64]
+    models: CalibratingModels
+    l2: float
+
+    @classmethod
+    def of(
+        cls,
+        battles: CodedBattles,
+        settled: CodedBattles,
+        heldout: HeldOutRatings,
+        *,
+        method: str,
+        l2: float,
+        std_error: StdErrorKind,
+        cluster: ArrayLike | None,
+    ) -> "VotedModels":
+        """Return the models of held-out ratings; arguments as of `rate_with_votes`."""
+        voted, anchors = human_anchors(settled, l2=l2)
+        votes = Sums.of(battles).human[:, voted]
+        own = heldout.take((heldout.method == method) & np.isfinite(heldout.rating))
+        own = own.take(np.argsort(own.model))
+        code = {name: place for place, name in enumerate(battles.models)}
+        place = np.array([code[name] for name in own.model.tolist()], dtype=int)
+        votes, anchors, error = votes[place], anchors[place], chosen_std_error(own, std_error)
+        kept = np.isfinite(own.residual + own.human_std_error + error)
+        columns = (
+            own.rating, anchors, votes, own.residual, own.human_std_error, error, own.design_effect
+        )  # fmt: skip
+        models = CalibratingModels(
+            tuple(own.model[kept].tolist()), *(column[kept] for column in columns)
+        )
+        if (question := question_codes(cluster, len(battles))) is not None:
+            found = votes_by_question(battles, voted, question)
+            models = models._replace(by_question=tuple(found[code] for code in place[kept]))
+        return cls(own, error, anchors, votes, models, l2)
+
+    @property
+    def n_votes(self) -> NDArray[np.int64]:
+        """How many votes each model has (M,)."""
+        return np.asarray(self.votes.sum(axis=(1, 2)))
+
+    def can_be_rated(self, row: int) -> bool:
+        """Return whether a model has an error by the judge, and its votes anchors with ratings."""
+        placed = np.isfinite(self.anchors[row]) | (self.votes[row].sum(axis=1) == 0)
+        return bool(np.isfinite(self.error[row]) and placed.all())
+
+    def level(self, row: int) -> int:
+        """Return the power of two whose calibration a model's votes take."""
+        worth = max(float(self.n_votes[row] / self.own.design_effect[row]), 1.0)
+        return int(worth).bit_length() - 1
+
+    def calibration(self, level: int, seed: int) -> VoteCalibration:
+        """Return the calibration of models whose votes are worth ``2^level`` independent ones."""
+        return calibrate_votes(self.models, 2**level, seed=seed, l2=self.l2)
+
+    def rate(self, row: int, calibration: VoteCalibration, miscoverage: float) -> JudgeAndVotes:
+        """Return a model's rating by judge and votes, with the other models' calibration."""
+        met = self.votes[row].sum(axis=1)
+        return combine_with_votes(
+            float(self.own.rating[row]),
+            self.votes[row] @ _HALVES,
+            met,
+            self.anchors[row],
+            leave_out(calibration, self.models, str(self.own.model[row])),
+            miscoverage=miscoverage,
+            judge_std_error=float(self.error[row]),
+            design_effect=float(self.own.design_effect[row]),
+        )
 
 
 def votes_by_question(

@@ -14,6 +14,9 @@ from judgeline.intervals.conformal import n_above_threshold, require_miscoverage
 STAKES = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Shares of the capital that the five bettors of `evidence_against` put on a miss."""
 
+LEAST_OF_LOOKS = 1e-6
+"""Least error of all looks: fewer misses than one in a million no number of models can tell."""
+
 BROKEN_FROM = 20.0
 """Evidence from which a promise counts as broken: a kept one comes that far at most once in 20."""
 
@@ -27,7 +30,7 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     Parameters
     ----------
     error : float
-        Probability that any look answers wrongly, in (0, 1/2).
+        Probability that any look answers wrongly, in [`LEAST_OF_LOOKS`, 1/2).
     look : int
         Number of this look, from 1.
     planned : int, optional
@@ -48,7 +51,8 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     K. K. G. Lan and D. L. DeMets (1983), "Discrete sequential boundaries for clinical trials",
     Biometrika 70(3), for spending; the union bound holds under any dependence between looks.
     """
-    require(0 < error < 0.5, "error", error, "strictly between 0 and 1/2")
+    limits = f"{LEAST_OF_LOOKS:g} or more, below 1/2, such as 0.05: smaller ones cannot be measured"
+    require(LEAST_OF_LOOKS <= error < 0.5, "error", error, limits)
     require(look >= 1, "look", look, "1 or more")
     if planned is None:
         return error / (look * (look + 1))
@@ -66,7 +70,7 @@ def tail_ratio(level: float, *, miscoverage: float, n_calibrating: int) -> float
     models are too few for any rank, intervals are those of votes, and the quantiles are normal.
     """
     require_miscoverage(miscoverage)
-    ends = 1 - np.array([level, miscoverage / 2])
+    ends = np.array([level, miscoverage / 2])  # lower ends: 1 less a tiny level is 1
     # a row of a leaderboard is calibrated by the other one of two models too
     too_few = n_above_threshold(n_calibrating + 1, miscoverage) < 0
     beyond, within = ndtri(ends) if too_few else stdtrit(n_calibrating - 1, ends)

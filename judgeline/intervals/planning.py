@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
-from judgeline.arrays import alike_floats, require
+from judgeline.arrays import Floats, alike_floats, require
 from judgeline.elo.anchors import ENOUGH_VOTES
 from judgeline.elo.ratings import HeldOutRatings
 from judgeline.elo.strengths import ELO_PER_LOGIT
 from judgeline.intervals.conformal import calibrating_models
-from judgeline.intervals.judge_and_votes import judge_variance
+from judgeline.intervals.judge_and_votes import VotedModels, judge_variance
 from judgeline.rating_options import StdErrorKind
 
 NARROWEST = 1.02
@@ -273,3 +273,75 @@ def interval_frontier(
         design_effect=float(np.median(design)),
         worth=judge_worth(voted.residual, independent, vote2),
     )
+
+
+class Prospect(NamedTuple):
+    """Half of one model's interval after N further votes: ``reach / sqrt(precision + N / v)``.
+
+    `reach` (L,) holds from `start` (L,) further votes on: each power of two of votes has a
+    calibration of its own, so that an interval may widen where it begins. `precision` (per squared
+    Elo point) is that of the model's rating by judge and votes now, and ``v`` the variance of a
+    rating by one vote, times `design_effect` where votes share questions.
+    """
+
+    start: Floats
+    reach: Floats
+    precision: float
+    design_effect: float
+
+    def half_width(self, n_more: float, vote_variance: float) -> float:
+        """Return the widest half-width from so many further votes on: infinite before `start`."""
+        if n_more < self.start[0]:
+            return math.inf
+        counts = np.maximum(self.start, n_more)
+        lasts = np.append(self.start[1:], math.inf) > n_more
+        widths = self.reach / np.sqrt(self.precision + counts / self._of_vote(vote_variance))
+        return float(widths[lasts].max())
+
+    def votes_for(self, half_width: float, vote_variance: float) -> float:
+        """Return the fewest further votes from which on the interval is as narrow as wanted."""
+        lacking = (self.reach / half_width) ** 2 - self.precision
+        needed = np.ceil(lacking * self._of_vote(vote_variance) - 1e-9)
+        within = np.minimum(needed, np.append(np.ceil(self.start[1:]), math.inf))
+        return float(max(within[needed > self.start].max(initial=0.0), np.ceil(self.start[0])))
+
+    def _of_vote(self, vote_variance: float) -> float:
+        return vote_variance * self.design_effect
+
+
+def vote_prospect(
+    voted: VotedModels, model: str, *, miscoverage: float, seed: int
+) -> Prospect | None:
+    """Return what further votes do to a model's interval by judge and votes; None if it has none.
+
+    It is foretold from the calibrations that `rate_with_votes` takes at each number of votes,
+    if the model's rating, its anchors and the other models stay as they are. From `ENOUGH_VOTES`
+    on it is an anchor, and the calibrating votes are drawn anew: there the wider of a calibration
+    and the one before it is foretold.
+    """
+    found = np.flatnonzero(voted.own.model == model)
+    if not found.size or not voted.can_be_rated(row := int(found[0])):
+        return None
+    design, now = float(voted.own.design_effect[row]), voted.level(row)
+    worth = float((voted.n_votes / voted.own.design_effect).max())
+    levels = range(now, max(now, int(worth).bit_length()) + 1)
+    rated = [voted.rate(row, voted.calibration(level, seed), miscoverage) for level in levels]
+    reach = np.array([(one.upper - one.rating) / one.std_error for one in rated])
+    if not np.isfinite(reach).all():
+        return None
+    is_drawn_anew = 2.0 ** np.array(levels[1:]) * 2 * design > ENOUGH_VOTES
+    wider = np.where(is_drawn_anew, np.maximum(reach[1:], reach[:-1]), reach[1:])
+    start = 2.0 ** np.array(levels[1:]) * design - voted.n_votes[row]
+    return Prospect(
+        np.append(0.0, start), np.append(reach[0], wider), rated[0].std_error ** -2, design
+    )
+
+
+def prospect_by_votes(
+    n_votes: int, human_std_error: float, design_effect: float, *, miscoverage: float
+) -> Prospect:
+    """Return what further votes do to an interval by votes alone, from `ENOUGH_VOTES` on."""
+    precision = human_std_error**-2 if human_std_error > 0 else 0.0
+    start = np.array([float(max(ENOUGH_VOTES - n_votes, 0))])
+    reach = np.array([float(ndtri(1 - miscoverage / 2))])
+    return Prospect(start, reach, precision, design_effect)

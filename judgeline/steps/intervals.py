@@ -7,11 +7,16 @@ import pandas as pd
 
 from judgeline.elo import HeldOutRatings
 from judgeline.intervals import (
+    BY_JUDGE,
     Leaderboard,
+    Prospect,
+    VotedModels,
     calibrate_intervals,
     join_newcomers,
+    prospect_by_votes,
     rank_models,
     rate_with_votes,
+    vote_prospect,
     withhold,
 )
 from judgeline.io import RANKS, as_table, family_of
@@ -106,6 +111,34 @@ def board_of(
         cluster=units(scored_battles, settings),
     )
     return rank_models(heldout, together, **ranking_options(settings, method))
+
+
+def prospect_of(
+    scored_battles: pd.DataFrame, heldout_ratings: pd.DataFrame, settings: Any, row: pd.Series
+) -> Prospect:
+    """Return what further votes do to the interval of the model in a row of the board.
+
+    By judge and votes together where that is bounded and the judge is not withheld, else by votes.
+    """
+    heldout = as_columns(HeldOutRatings, heldout_ratings)
+    with once():
+        voted = VotedModels.of(
+            coded(scored_battles, settings, every_vote=True),
+            coded(scored_battles, settings),
+            heldout,
+            method=str(row["method"]),
+            l2=settings.l2,
+            std_error=settings.std_error,
+            cluster=units(scored_battles, settings),
+        )
+    level, is_own = settings.miscoverage, voted.own.model == row["model"]
+    if str(row["evidence"]).startswith(BY_JUDGE):
+        found = vote_prospect(voted, str(row["model"]), miscoverage=level, seed=settings.seed)
+        if found is not None:
+            return found
+    n_votes = max(int(row["n_votes"]), *voted.n_votes[is_own].tolist(), 0)
+    design = float(voted.own.design_effect[is_own].max(initial=1.0))
+    return prospect_by_votes(n_votes, float(row["human_std_error"]), design, miscoverage=level)
 
 
 def by_judge_alone(heldout_ratings: pd.DataFrame, settings: Any, method: str) -> pd.DataFrame:

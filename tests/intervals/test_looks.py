@@ -26,7 +26,8 @@ def test_levels_of_all_looks_sum_to_the_error() -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ((0.5, 1), "error is 0.5; expected strictly between 0 and 1/2"),
+        ((0.5, 1), "error is 0.5; expected 1e-06 or more, below 1/2"),
+        ((1e-30, 1), "error is 1e-30; expected 1e-06 or more, below 1/2, such as 0.05"),
         ((0.05, 0), "look is 0; expected 1 or more"),
         ((0.05, 13, 12), "look is 13; expected at most 12, as many as were planned"),
     ],
@@ -43,6 +44,8 @@ def test_half_widths_grow_as_students_t_where_models_calibrate(n, tails) -> None
     )  # below eight beside two, votes alone
     assert found == pytest.approx(tails.ppf(0.996) / tails.ppf(0.95), rel=1e-9)
     assert tail_ratio(0.05, miscoverage=0.1, n_calibrating=n) == 1
+    late = tail_ratio(1e-18, miscoverage=0.1, n_calibrating=n)  # the look of 1e6 of a long ledger
+    assert late == pytest.approx(tails.isf(1e-18) / tails.isf(0.05), rel=1e-6)
 
 
 def by_hand(missed: tuple[int, ...], promised: Fraction) -> Fraction:

@@ -14,7 +14,7 @@ import judgeline
 from judgeline.api import Settings, rank_file
 from judgeline.cli import VOTED, app, main
 from judgeline.paths import ROOT
-from judgeline.planning import Rated, frontier_of
+from judgeline.planning import Rated
 from judgeline.usable import readable
 from judgeline.voting import (
     OUTCOMES,
@@ -134,7 +134,26 @@ def test_one_column_may_be_question_and_its_text(battles, tmp_path) -> None:
         table, f"place {NEW} within 55", tmp_path / "v.html", FAST, columns=columns
     )
     whole = judgeline.vote(battles, f"place {NEW} within 55", tmp_path / "w.html", FAST)
-    assert page.n_needed == whole.n_needed
+    assert embedded(page.path) == embedded(whole.path)
+
+
+def test_right_answers_of_the_example_bring_its_new_model_to_the_truth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["example", "--out", "battles.csv"]) == 0
+    assert Path("battles.csv").stat().st_size < 2e6
+    goal = ["--goal", "place model-22 within 30", "--out", "vote.html"]
+    assert main(["vote", "battles.csv", *goal]) == 0
+    data = embedded(Path("vote.html"))
+    sums = {f"It is {sum(map(int, re.findall(r'[0-9]+', one['question'])))}."
+            for one in data["battles"].values()}  # fmt: skip
+
+    def right(_number: int, sides: list[str]) -> str:
+        return "first" if sides[0] in sums and sides[1] not in sums else "second"
+
+    files = voted(Path("vote.html"), right, tmp_path / "votes")
+    board = judgeline.rank("battles.csv", FAST, votes=files).leaderboard.set_index("model")
+    assert board.loc["model-22", "lower"] < 1423 < board.loc["model-22", "upper"]
+    assert board.loc["model-22", "upper"] - board.loc["model-22", "lower"] < 60
 
 
 def test_votes_reach_every_command_that_reads_battles(file, tmp_path, capsys) -> None:
@@ -269,7 +288,6 @@ def test_a_page_is_the_same_for_a_seed_and_sides_are_even(battles, tmp_path) -> 
 
 
 def test_a_voted_model_needs_votes_until_its_interval_is_as_narrow_as_asked(battles, tmp_path):
-    """The forecast is of all models, and need not be this one's interval."""
     scored = battles.copy()
     own = scored.index[(scored["model_a"] == NEW) | (scored["model_b"] == NEW)][:20]
     scored.loc[own, "human_outcome"] = np.arange(20) % 2
@@ -288,17 +306,78 @@ def test_a_voted_model_needs_votes_until_its_interval_is_as_narrow_as_asked(batt
     assert "About 1 vote brings" in page._replace(n_needed=1).lines()[0]
 
 
-def test_hidden_files_in_a_folder_of_votes_are_passed_over(file, tmp_path, capsys) -> None:
-    folder = tmp_path / "saved"
-    folder.mkdir()
+def arena(seed: int, n_models: int) -> tuple[pd.DataFrame, str]:
+    """Return battles with texts and all their votes, and a model to hide the votes of."""
+    rng, size = np.random.default_rng(seed), 2000
+    strength, liking = rng.normal(0, 0.7, n_models), rng.normal(0, 0.4, n_models)
+    a = rng.integers(n_models, size=size)
+    b = (a + rng.integers(1, n_models, size=size)) % n_models
+    gap = strength[a] - strength[b]
+    names = np.array([f"m{k:02d}" for k in range(n_models)])
+    table = pd.DataFrame({
+        "battle_id": [f"b{k}" for k in range(size)], "model_a": names[a], "model_b": names[b],
+        "human_outcome": (rng.random(size) < 1 / (1 + np.exp(-gap))).astype(float),
+        "score_difference": np.round(gap + liking[a] - liking[b] + rng.normal(0, 1, size), 2),
+    })  # fmt: skip
+    return table.assign(instruction="q", completion_a="one", completion_b="two"), str(names[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n_models", "seeds"),
+    [(14, range(4)), (9, [1])],  # of nine the board rates by votes alone
+)
+def test_as_many_votes_as_a_page_asks_for_bring_the_board_within_the_goal(
+    n_models, seeds, tmp_path
+) -> None:
+    ratios = []
+    for seed in seeds:
+        every, new = arena(seed, n_models)
+        own = every["model_a"].eq(new) | every["model_b"].eq(new)
+        few = every.assign(human_outcome=every["human_outcome"].mask(own))
+        key = every["battle_id"].map(vote_key)
+
+        def half_width(table: pd.DataFrame, of: str = new) -> float:
+            row = judgeline.rank(table, FAST).leaderboard.set_index("model").loc[of]
+            return float(row["upper"] - row["lower"]) / 2
+
+        now = half_width(few)
+        for share in (0.98, 0.9, 0.8, 0.65):
+            goal = share * (now if np.isfinite(now) else 150)
+            page = judgeline.vote(few, f"place {new} within {goal}", tmp_path / "v.html", FAST)
+            np.testing.assert_equal(page.half_width, now)
+            assert page.n_needed <= page.n_battles
+            assert page.expected <= goal
+            order = [one["key"] for one in embedded(page.path)["raters"][0]][: page.n_needed]
+            cast = few["human_outcome"].mask(key.isin(order), every["human_outcome"])
+            ratios.append(half_width(few.assign(human_outcome=cast)) / goal)
+    assert np.mean(np.array(ratios) <= 1.01) >= 0.8
+    assert max(ratios) < 1.1  # votes on one model move the others a little
+
+
+def test_a_goal_that_is_reached_says_by_what_and_one_that_is_not_is_below(battles, tmp_path):
+    row = judgeline.rank(battles, FAST).leaderboard.set_index("model").loc[NEW]
+    now = (row["upper"] - row["lower"]) / 2
+    page = judgeline.vote(battles, f"place {NEW} within {now + 1}", tmp_path / "v.html", FAST)
+    assert page.lines() == [
+        f"{NEW} is within {now + 1:g} Elo already ({now:.1f} by judge): no vote is needed."
+    ]
+    assert not page.path.exists()
+    page = judgeline.vote(battles, f"place {NEW} within {now - 0.1}", tmp_path / "v.html", FAST)
+    assert f"it is within {np.ceil(now):.0f} now by judge alone, the noise" in page.lines()[0]
+    few = page._replace(n_needed=20, n_battles=9, expected=np.inf)
+    assert "they are too few for an interval with ends" in few.lines()[1]
+
+
+def test_more_raters_than_a_page_can_hold_are_refused(file, tmp_path, capsys) -> None:
     page = tmp_path / "vote.html"
-    assert main(["vote", str(file), "--goal", f"place {NEW} within 40", "--out", str(page)]) == 0
-    voted(page, lambda number, sides: "tie", folder)
-    (folder / "._votes-1.jsonl").write_bytes(b"\0\5\x16\7")  # as an archive of macOS has it
-    (folder / ".jsonl").write_text("no vote", "utf-8")
-    ranked = ["rank", str(file), "--votes", str(folder), "--no-report", "--n-resamples", "0"]
-    assert main([*ranked, "--out", str(tmp_path / "out")]) == 0
-    assert " votes of one rater joined" in capsys.readouterr().out
+    told = ["vote", str(file), "--goal", f"place {NEW} within 55", "--out", str(page), "--raters"]
+    assert main([*told, "100000"]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "100000; expected 1 to 1,000: for more people write several pages, each with" in said
+    assert not page.exists()
+    assert main([*told, "1000"]) == 0
+    assert page.stat().st_size < 4e6
 
 
 @pytest.mark.parametrize(
@@ -350,7 +429,8 @@ def test_hidden_files_and_folders_beside_votes_are_passed_over(file, tmp_path) -
     assert main(["vote", str(file), "--goal", f"place {NEW} within 55", "--out", str(page)]) == 0
     (saved,) = voted(page, lambda *_: "tie", votes)
     saved.rename(votes / "VOTES.JSONL")
-    (votes / "._votes-1.jsonl").write_bytes(b"\0\5\x16\7\xff")
+    (votes / "._votes-1.jsonl").write_bytes(b"\0\5\x16\7\xff")  # as an archive of macOS has it
+    (votes / ".jsonl").write_text("no vote", "utf-8")
     (votes / "older.jsonl").mkdir()
     out = tmp_path / "o"
     assert main(["rank", str(file), "--votes", str(votes), "--out", str(out), "--no-report"]) == 0
@@ -444,12 +524,11 @@ def test_a_file_without_texts_or_battles_is_told(battles, tmp_path, capsys) -> N
 def test_a_candidate_is_told_what_to_do(battles, tmp_path) -> None:
     board = judgeline.rank(battles, FAST)
     other = board.leaderboard.iloc[[-1]].assign(model="newcomer")
-    frontier = frontier_of(Rated(board.ranking.heldout_ratings, board.leaderboard), FAST)
+    rated = Rated(board.ranking.heldout_ratings, pd.concat([board.leaderboard, other]))
     with pytest.raises(ValueError, match=r"'newcomer' is a candidate, .*judgeline vote FILE"):
         write_page(
-            tmp_path / "p.html", battles, board.battles.scored,
-            pd.concat([board.leaderboard, other]), frontier, Goal("newcomer", 40.0),
-            n_raters=1, seed=1,
+            tmp_path / "p.html", battles, board.battles.scored, rated, FAST,
+            Goal("newcomer", 40.0), n_raters=1, seed=1,
         )  # fmt: skip
 
 
@@ -557,9 +636,10 @@ def test_two_people_of_one_name_are_two_raters(battles, tmp_path) -> None:
 
 def test_a_model_without_a_rating_is_told(battles, tmp_path) -> None:
     board = judgeline.rank(battles, FAST).leaderboard
+    rated = Rated(pd.DataFrame(), board.assign(rating=float("nan")))
     with pytest.raises(ValueError, match="has no rating to start from"):
         write_page(
-            tmp_path / "p.html", battles, battles, board.assign(rating=float("nan")), None,
+            tmp_path / "p.html", battles, battles, rated, FAST,
             parse_goal(f"place {NEW} within 40"), n_raters=1, seed=0,
         )  # fmt: skip
 
