@@ -24,7 +24,7 @@ from judgeline.io import (
     parse_codes,
 )
 from judgeline.io.counting import first_rows, is_large
-from judgeline.io.guesses import columns_of, guess
+from judgeline.io.guesses import IN_TWO_CODINGS, columns_of, guess
 from judgeline.io.judged import FEW_JUDGES, ManyJudgesError, given_of
 from judgeline.io.labelled import read_labelled
 from judgeline.io.layout import LABELS, RATED, VOTES, Layout
@@ -363,7 +363,8 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
     """Return the diagnosis of other columns: each of them, and the command that may read them."""
     columns = columns_of(_first_rows(source))
     found = guess(columns, parse_codes(stated.outcomes) if stated.outcomes else ())
-    if "model_a" in found.columns and {"human_outcome", "judge_winner"} & {*stated.columns}:
+    is_told = bool({"human_outcome", "judge_winner"} & {*stated.columns})
+    if is_told and "model_a" in found.columns and found.holds != IN_TWO_CODINGS:
         found = found._replace(verb="battles", lacks="")  # who decided is told
     lines, lacks, verb = [one.text() for one in columns], found.lacks, found.verb
     own = _own_guesses(found.columns, stated.columns)
@@ -392,7 +393,8 @@ def _foreign(source: pd.DataFrame | Path, stated: Request, miscoverage: float) -
 
 def _own_guesses(found: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
     """Return guessed columns that go with stated ones: another column each, and one verdict."""
-    taken = {*stated, *(_VERDICTS if _VERDICTS & {*stated} else ())}
+    kind = next((one for one in _VERDICTS if {*stated} & one), set())
+    taken = {*stated, *(set[str]().union(*_VERDICTS) - kind if kind else ())}
     return {
         name: column
         for name, column in found.items()
@@ -400,8 +402,8 @@ def _own_guesses(found: Mapping[str, str], stated: Mapping[str, str]) -> dict[st
     }
 
 
-_VERDICTS = {"judge_winner", "verdict", "judge_outcome", "score_difference"}
-_VERDICTS |= {"judge_score_a", "judge_score_b"}
+_VERDICTS = [{"judge_winner"}, {"verdict"}, {"judge_outcome"}, {"score_difference"}]
+_VERDICTS += [{"judge_score_a", "judge_score_b"}]
 _ASK = "python -c 'import judgeline; help(judgeline.ask)'"
 _SUPPORTS = {
     "agreement": "how far a judge agrees with the labels (judgeline agreement)",
@@ -421,10 +423,8 @@ def _verdict_note(asked: Request) -> str:
     """Return the note on a column that is guessed to be a verdict."""
     if not (own := asked.columns.get("judge_winner")):
         return ""
-    return (
-        f"{own} is taken as a judge's verdict: if people decided, state human_outcome={own} in "
-        "place of judge_winner."
-    )
+    other = f": if people decided, state human_outcome={own} in place of judge_winner"
+    return f"{own} is taken as a judge's verdict{other * ('human_outcome' not in asked.columns)}."
 
 
 def _guessed(source: pd.DataFrame | Path, asked: Request, miscoverage: float) -> Diagnosis | str:

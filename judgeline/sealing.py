@@ -343,8 +343,10 @@ class PredictionRecord:
             waiting = f"{self.n_waiting} predictions of these seals wait"
         lines = [
             record if self.n_scored else "No prediction was scored yet.",
-            f"{self.n_new} new; {waiting} for votes. Evidence counts {self.n_releases} complete "
-            f"releases; from {BROKEN_FROM:g} on the promise is broken.",
+            f"{self.n_new} new; {waiting} for votes, about as many as nine in ten other models "
+            "have (docs/predictions.md).",
+            f"Complete releases in evidence: {self.n_releases}; evidence of {BROKEN_FROM:g} breaks "
+            "the promise.",
         ]
         return lines + ["The promise is broken: read intervals as too narrow."] * self.is_broken
 

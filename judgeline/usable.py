@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
+from itertools import chain, count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -244,8 +245,8 @@ def call_text(
 
 def _free_folder() -> str:
     """Return a name of the folder of results that none has here."""
-    names = ("ratings", *(f"ratings-{n}" for n in range(2, 1000)))
-    return next((one for one in names if not Path(one).exists()), "ratings")
+    names = chain(["ratings"], (f"ratings-{n}" for n in count(2)))
+    return next(one for one in names if not Path(one).exists())
 
 
 def _several(missing: Any) -> list[Any]:

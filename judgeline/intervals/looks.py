@@ -51,7 +51,7 @@ def level_of_look(error: float, look: int, planned: int | None = None) -> float:
     K. K. G. Lan and D. L. DeMets (1983), "Discrete sequential boundaries for clinical trials",
     Biometrika 70(3), for spending; the union bound holds under any dependence between looks.
     """
-    limits = f"{LEAST_OF_LOOKS:g} or more, below 1/2, such as 0.05: smaller ones cannot be measured"
+    limits = f"{LEAST_OF_LOOKS:g} or more, below 1/2, such as 0.05"
     require(LEAST_OF_LOOKS <= error < 0.5, "error", error, limits)
     require(look >= 1, "look", look, "1 or more")
     if planned is None:

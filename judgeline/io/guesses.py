@@ -44,7 +44,7 @@ _BESIDE = (
     "{name} is taken as votes of people, beside {what} of a judge: if a judge decided, state "
     "judge_winner={name} in place of human_outcome and of the {what}."
 )
-_TWO_HOLD = "battles of two models, with votes and verdicts in two codings"
+IN_TWO_CODINGS = "battles of two models, with votes and verdicts in two codings"
 _TWO_CODINGS = (
     "{human_outcome} and {judge_winner} are in two codings, and --outcomes states one: write "
     "{judge_winner} as A, B and tie, which need no statement, and ask doctor again."
@@ -165,7 +165,7 @@ def _battles(columns: Sequence[Column], codes: Collection[str]) -> Guess | None:
         if found := find(others, known):
             own, outcomes = found
             if outcomes is None:
-                return Guess(_TWO_HOLD, _TWO_CODINGS.format(**own), "", {**models, **own})
+                return Guess(IN_TWO_CODINGS, _TWO_CODINGS.format(**own), "", {**models, **own})
             beside = _BESIDE.format(name=own["human_outcome"], what=what)
             return Guess("battles", beside, "battles", {**models, **own}, outcomes)
     others = [one for one in others if one.name not in votes]
@@ -215,6 +215,8 @@ def _judged_and_voted(
     votes, verdicts = (named[name] for name in own.values())
     if _are_usual(votes, known) and _are_usual(verdicts, known):
         return own, ""
+    if {*votes} <= {"1", "0", "0.5"}:  # A's share of the win needs no statement
+        return own, coding_of(verdicts)
     if not codings_of([*votes, *verdicts]):
         return own, coding_of(votes) if _are_usual(verdicts, known) else None
     return own, coding_of([*votes, *verdicts])

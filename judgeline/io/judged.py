@@ -814,7 +814,14 @@ def _voted_alone(
     unvoted = table["human_outcome"].isna()
     if source.score != "human_outcome" or not unvoted.any():
         return given, table, []
-    note = f"nobody voted on {n_battles_of(table[unvoted]):,} battles: they are left out"
+    n_unvoted = n_battles_of(table[unvoted])
+    if unvoted.all():
+        column = source.columns.get(source.vote, source.vote)
+        raise ValueError(
+            f"{source.path}: column {column} holds no vote in any of {n_unvoted:,} rows; name the "
+            "column of people's votes"
+        )
+    note = f"{n_unvoted:,} rows without a vote (blank, or stated as missing) are left out"
     kept = (one[~unvoted].reset_index(drop=True) for one in (given, table))
     return *kept, [note]
 

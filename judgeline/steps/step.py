@@ -80,8 +80,9 @@ def step(table: Table, reads: tuple[str, ...] = ()) -> Callable[[Function], Step
             raise ValueError(
                 f"step {table.name}: name in reads the settings it takes, or take none"
             )
-        if other := STEPS.get(table.name):
-            both = " and ".join(one.__module__ for one in (other.function, function))
+        other, here = STEPS.get(table.name), function.__module__
+        if other and other.function.__module__ != here:
+            both = f"{other.function.__module__} and {here}"
             raise ValueError(f"table {table.name} is made by steps of {both}; leave it to one")
         STEPS[table.name] = Step(table, function, reads)
         return STEPS[table.name]

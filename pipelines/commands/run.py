@@ -372,7 +372,7 @@ class _Lineage:
             self.reporter.line("warn", part.told)
         left, succeeded = set(keys), True
         due = left if self.force else self.record.stale(left, partition) | (again & left)
-        if due and _BOARD in left and not due & self.record.precede(_BOARD):
+        if due and _BOARD in left and not due & self.record.sources_of(_BOARD):
             self._show_board(partition, due)
         while wave := first_wave(self.record.graph, left, due):
             result = self._execute(job, wave, partition, tags or {})
@@ -434,7 +434,7 @@ class _Lineage:
         board = self.record.store.stored("leaderboard", corpus, judge)
         if board is None or withheld_reason(board["flags"].iloc[0]):
             return
-        needed = self.record.precede(_BOARD)
+        needed = self.record.sources_of(_BOARD)
         later = sorted(key.to_user_string().replace("_", " ") for key in due - needed)
         judges = self.outcome.judges
         later += [f"judge {other}" for other in judges[judges.index(judge) + 1 :]]

@@ -53,8 +53,8 @@ class LineageRecord:
         steps = (self.graph.get(key).execution_set_asset_keys & {*keys} for key in due)
         return due.union(*steps)
 
-    def precede(self, key: dg.AssetKey) -> Set[dg.AssetKey]:
-        """Return a table and all tables that it is made of, by steps in between too."""
+    def sources_of(self, key: dg.AssetKey) -> Set[dg.AssetKey]:
+        """Return a table and all tables that it is made of, directly or through others."""
         return dg.AssetSelection.assets(key).upstream().resolve(self.graph)
 
     def settled(

@@ -306,6 +306,8 @@ def export_verdicts(corpus: str, judge: str, out: Path, *, force: bool = False) 
             f"judgeline run --corpus {corpus} --judge {judge} --select '+verdicts'"
         )
     judged, account = judged_battles(battles, verdicts)
+    votes = tables.stored("votes", corpus)
+    account.not_read["votes of pages"] += 0 if votes is None else len(votes)
     text = write_soft_elo(judged, account, judge, corpus)
     if not account.n_written:
         reasons = "; ".join(counted(account.left_out)) or "no battle has a verdict"

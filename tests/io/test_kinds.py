@@ -521,7 +521,10 @@ def test_a_blank_vote_is_nobody_s_and_no_lost_row(tmp_path: Path, capsys) -> Non
     assert main(shlex.split(found.next)[1:]) == 0
     told = capsys.readouterr().out
     assert "12 battles of a.csv, judged by people; 0 rows quarantined" in told
-    assert "nobody voted on 6 battles: they are left out" in told
+    assert "6 rows without a vote (blank, or stated as missing) are left out" in told
+    rows.assign(human_outcome=None).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="column human_outcome holds no vote in any of 18 rows"):
+        judgeline.plain(path, columns=stated, outcomes="left/right/tie")
 
 
 def test_a_stated_column_is_guessed_to_be_nothing_else(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from upath import UPath
 
+from judgeline.judges.store import journal as storing
 from judgeline.judges.store.journal import Journal
 from judgeline.judges.store.verdicts import SCHEMA, VerdictStore
 from judgeline.judges.store.writing import VerdictWriter
@@ -44,6 +45,18 @@ def test_a_journal_cut_at_any_byte_has_the_whole_rows_before_it(file):
         assert len(found) >= before
         before = len(found)
     assert before == len(ROWS)
+
+
+def test_a_turn_while_rows_are_read_hides_none(file, monkeypatch):
+    journal, read = written(file), storing._bytes_of
+
+    def turned(path):
+        found = read(path)
+        journal.turn()
+        return found
+
+    monkeypatch.setattr(storing, "_bytes_of", turned)
+    assert len(Journal(file, SCHEMA).rows()) >= len(ROWS)
 
 
 def test_a_row_that_fits_no_schema_leaves_the_others(file):

@@ -58,7 +58,7 @@ def story(
         VLLM_CPU_KVCACHE_SPACE="1",
     )
     long = battles.iloc[0].to_dict() | {"battle_id": "long"}
-    long["completion_a"] = " ".join(battles["completion_a"]) * 3
+    long["completion_a"] = " ".join(battles["completion_a"]) * 6
     household.add_corpus(pd.concat([battles, pd.DataFrame([long])], ignore_index=True))
     household.define(
         model,

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,8 @@ def require_names(stated: dict[str, str]) -> dict[str, str]:
         if name not in names:
             raise ValueError(f"{name!r} is no column of battles; {near_names(name, names)}")
     sides = [own for name, own in stated.items() if name not in _MAY_SHARE.split()]
+    if {"human_outcome", "winner"} <= {*stated}:
+        raise ValueError("human_outcome and winner are both votes; name one of them")
     if twice := [own for own in sides if sides.count(own) > 1]:
         raise ValueError(f"the file's column {twice[0]!r} cannot be two of ours; name each once")
     return stated
@@ -80,7 +83,9 @@ def _convert(path: Path, stated: Stated) -> assemble.Converted:
             f"{path} has counted battles (column {codes.COUNT}), and a corpus needs each battle "
             "with its texts; rate the file by 'judgeline rank', or give a battle a row"
         )
-    table = read_layout(path, BATTLES, _OPTIONAL, stated.columns)
+    by_winner = "winner" in stated.columns  # whatever else the file holds
+    layout = replace(BATTLES, columns=BATTLES.columns[1:]) if by_winner else BATTLES
+    table = read_layout(path, layout, _OPTIONAL, stated.columns)
     _require_people(path, table)
     columns = {name: assemble.column_of(table, name) for name in _OPTIONAL.split()}
     given = pd.DataFrame(columns, dtype=object)

@@ -65,10 +65,8 @@ class Journal:
     def rows(self) -> pa.Table:
         """Return the rows that a killed process left; a line that is no row is passed over."""
         tables = [self._schema.empty_table()]
-        for file in (self._before, self._file):
-            written = b""
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                written = file.read_bytes() if file else b""
+        since = _bytes_of(self._file)  # read first: a turn takes it to the place of the others
+        for written in (_bytes_of(self._before), since):
             for line in written.split(b"\n"):
                 with contextlib.suppress(*NO_ROW, KeyError, RecursionError):
                     tables.append(self._table(json.loads(line)))
@@ -78,6 +76,12 @@ class Journal:
         times = [field.name for field in self._schema if pa.types.is_timestamp(field.type)]
         read = {name: datetime.fromisoformat(row[name]) for name in times}
         return pa.Table.from_pylist([row | read], self._schema)
+
+
+def _bytes_of(file: Path | None) -> bytes:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return file.read_bytes() if file else b""
+    return b""
 
 
 def _plain(value: Any) -> Any:

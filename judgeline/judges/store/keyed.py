@@ -137,7 +137,7 @@ class KeyedStore:
     def scan(self, key: str, columns: Sequence[str], among: pa.Array | None = None) -> Scan:
         """Return some columns of everything stored under a key, or `among` identities.
 
-        Rows that a killed process left in its journal are stored, too.
+        Rows in the journal are returned, too: a killed process has left them there.
         """
 
         def wanted(table: pa.Table) -> pa.Table:

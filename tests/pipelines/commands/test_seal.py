@@ -178,7 +178,8 @@ def test_predictions_are_scored_once(folder, capsys) -> None:
     assert main(["score", str(path), "--votes", str(folder / "battles.csv")]) == 0
     shown = capsys.readouterr().out
     assert "No prediction was scored yet." in shown
-    assert "2 predictions of these seals wait for votes. Evidence counts 0" in shown
+    assert "2 predictions of these seals wait for votes, about as many as nine in" in shown
+    assert "Complete releases in evidence: 0;" in shown
     assert main(["score", str(path), "--votes", str(folder / "votes.csv")]) == 0
     shown = capsys.readouterr().out
     entries = [json.loads(line) for line in record.read_text().splitlines()]

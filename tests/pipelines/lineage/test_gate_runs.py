@@ -31,6 +31,12 @@ def test_a_judge_of_noise_fails_the_gate_and_only_the_gate(gated):
         "tiny|noise",
     )
     assert "single_run_reliability" in gate.description
+    (others,) = [
+        one
+        for one in outcome.failed_checks
+        if one.check == "judge_meets_the_other_criteria" and one.partition == gate.partition
+    ]
+    assert "kappa" in others.description
     assert "Gate: judge passed the gate (judge_gate, tiny|noise)" in gated[0].printed
 
 

@@ -143,6 +143,9 @@ def test_dropped_votes_count_as_in_rank_and_are_withdrawn_with_their_file(
     pd.testing.assert_frame_equal(workshop.stored("votes", "tiny"), VOTES.typed(joined))
     told = workshop.stored("scored_battles", "tiny", "careful")
     assert told["battle_id"].tolist() == scored["battle_id"].tolist()
+    exported = ["verdicts", "export", "--corpus", "tiny", "--judge", "careful"]
+    assert main([*exported, "--out", str(tmp_path / "careful.csv")]) == 0
+    assert f"{len(joined):,} votes of pages" in capsys.readouterr().out
 
     for file in folder.iterdir():
         file.unlink()
