@@ -295,7 +295,8 @@ class Prospect(NamedTuple):
             return math.inf
         counts = np.maximum(self.start, n_more)
         lasts = np.append(self.start[1:], math.inf) > n_more
-        widths = self.reach / np.sqrt(self.precision + counts / self._of_vote(vote_variance))
+        with np.errstate(divide="ignore"):  # of nothing known the interval is the whole line
+            widths = self.reach / np.sqrt(self.precision + counts / self._of_vote(vote_variance))
         return float(widths[lasts].max())
 
     def votes_for(self, half_width: float, vote_variance: float) -> float:
