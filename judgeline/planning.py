@@ -220,5 +220,6 @@ def frontier_note(frontiers: Mapping[str, Frontier]) -> str:
         "votes, it must hold the rating that unlimited votes would give, by another calibration, "
         "so that the first votes may not narrow it. The judge's own error stands in its worth. "
         f"Calls count as narrowing while they are worth {100 * (NARROWEST - 1):.0f} %; votes count "
-        "less by the design effect of shared questions, as on a board."
+        "less by the design effect of shared questions, as on a board. The reach of intervals with "
+        "votes is the board's median: `judgeline vote` foretells one model by its own."
     )
