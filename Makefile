@@ -87,7 +87,7 @@ postgresql:
 	    "(as root: apt-get install postgresql)." >&2; \
 	fi
 
-check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop, two minutes
+check: $(VENV)/.test lint ## format, lint, types and the fast tests: the inner loop
 	$(PYTEST) -m "not slow" --hypothesis-profile=quick $(FAST)
 
 lint: $(VENV)/.test
