@@ -15,7 +15,6 @@ from judgeline.intervals import leading_evidence_text, least_miscoverage, models
 from judgeline.io import (
     LENGTHS,
     ORDERS,
-    ArgumentError,
     JudgedBattles,
     MissingColumnsError,
     as_coded,
@@ -31,7 +30,7 @@ from judgeline.io.layout import LABELS, RATED, VOTES, Layout
 from judgeline.io.layouts import layout_at
 from judgeline.io.samples import OneModelError
 from judgeline.io.voters import agreement, numbers_of
-from judgeline.suggest import QualityGateError
+from judgeline.suggest import QualityGateError, message_of
 from judgeline.usable import (
     call_text,
     loses_many,
@@ -329,12 +328,8 @@ def _of_votes(source: pd.DataFrame | Path, layout: Layout | None, stated: Reques
     try:
         readable(source, *named, allow_quarantine=False, **told)
     except (ValueError, QualityGateError) as error:
-        return made._replace(missing=[*made.missing, f"{_said(error)}."], next="")
+        return made._replace(missing=[*made.missing, f"{message_of(error)}."], next="")
     return made
-
-
-def _said(error: Exception) -> str:
-    return error.as_option() if isinstance(error, ArgumentError) else str(error)
 
 
 def _advised(source: pd.DataFrame | Path, layout: Layout | None, command: str) -> Diagnosis:
@@ -432,7 +427,7 @@ def _guessed(source: pd.DataFrame | Path, asked: Request, miscoverage: float) ->
     try:
         return _of_battles(source, asked, miscoverage)
     except MissingColumnsError as error:
-        return _of_votes(source, None, asked) if _are_votes(error, None) else _said(error)
+        return _of_votes(source, None, asked) if _are_votes(error, None) else message_of(error)
     except OneModelError as error:
         return _one_model(source, error, asked, miscoverage)
     except (ValueError, QualityGateError) as error:
@@ -447,7 +442,7 @@ def _why(source: pd.DataFrame | Path, stated: Request, error: Exception) -> str:
             readable(source, *named, allow_quarantine=False, with_votes=False, **stated.told)
         except (ValueError, QualityGateError) as strict:
             error = strict
-    return _said(error)
+    return message_of(error)
 
 
 def _one_model(

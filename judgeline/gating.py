@@ -62,7 +62,7 @@ class ReleaseGate:
 
     @property
     def passes(self) -> bool:
-        """Whether the decision is ``better than -margin``."""
+        """Whether the new model is better than the current one minus the margin."""
         return self.decision == "better than -margin"
 
     def lines(self) -> list[str]:

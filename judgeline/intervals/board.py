@@ -343,7 +343,7 @@ def range_quantile(share: float, n: int) -> float:
 def withhold(leaderboard: Leaderboard, reason: str, *, miscoverage: float) -> Leaderboard:
     """Return a leaderboard by people's votes alone, without any number of the judge's.
 
-    The reason, such as ``kappa 0.05 < 0.20``, goes before each model's other flags. A model
+    The reason, such as ``skill -0.12 < 0.00``, goes before each model's other flags. A model
     without votes has no rating. ValueError without a reason, or for one with the semicolon that
     separates flags.
     """

@@ -429,7 +429,7 @@ class VotedModels(NamedTuple):
 
     @property
     def n_votes(self) -> NDArray[np.int64]:
-        """How many votes each model has (M,)."""
+        """Number of votes on each model (M,)."""
         return np.asarray(self.votes.sum(axis=(1, 2)))
 
     def can_be_rated(self, row: int) -> bool:

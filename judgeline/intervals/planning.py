@@ -27,7 +27,7 @@ _CONFIDENCE = 0.9
 
 
 class Worth(NamedTuple):
-    """How many votes a model a judge replaces; `at_least` is its lower 90 % limit, one-sided.
+    """Votes on a model that a judge replaces; `at_least` is their lower 90 % limit, one-sided.
 
     `votes` is infinite where the judge's error cannot be told from the noise of people's votes:
     then the limit alone says something. Both are NaN below two models.

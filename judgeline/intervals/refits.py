@@ -108,7 +108,7 @@ def refit_errors(
 
 
 class VarianceShares(NamedTuple):
-    """Where the variance behind intervals comes from: one row per source.
+    """Sources of the variance behind intervals, a row each.
 
     `elo` is the root of its mean square over the models with votes, in Elo points; `share` its
     part of the sum of all. The excess that intervals are made of holds ``anchors`` and ``judge``.

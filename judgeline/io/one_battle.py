@@ -292,6 +292,7 @@ def _means(part: pd.DataFrame, table: pd.DataFrame) -> dict[str, pd.Series]:
     several = table.groupby("battle")["cell"].nunique().gt(1)
 
     def mean(name: str) -> pd.Series:
+        """Return a column's mean of each battle, or its value where there is one verdict."""
         means = by_order[name].mean().groupby(level=0).mean()
         return means.where(several, part.groupby(table["battle"])[name].first())
 

@@ -110,7 +110,7 @@ def hold_to(
 
 
 def failures(gate: Gate, *, withholding: bool) -> str:
-    """Return the criteria that a judge fails, such as ``kappa 0.05 < 0.20``; empty for none.
+    """Return the criteria that a judge fails, such as ``skill -0.12 < 0.00``; empty for none.
 
     Either those that withhold ratings are listed, or those that only inform.
     """

@@ -50,6 +50,7 @@ class _Sentence(Formatter):
     """A sentence with fields of a row, such as ``{mae:1}``, in the words that `_WORDS` names."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        """Return a value of the row in words."""
         return _WORDS[format_spec](value)
 
 

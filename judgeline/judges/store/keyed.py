@@ -139,13 +139,14 @@ class KeyedStore:
 
         Rows in the journal are returned, too: a killed process has left them there.
         """
+        waiting = self.journal(key).rows().select(list(columns))  # first: they go to a shard
 
         def wanted(table: pa.Table) -> pa.Table:
+            """Return the wanted rows of a shard, in the types of now."""
             if among is not None:
                 table = table.filter(pc.is_in(table["identity"], value_set=among))
             return table.cast(waiting.schema)
 
-        waiting = self.journal(key).rows().select(list(columns))  # first: they go to a shard
         for _ in range(_ATTEMPTS):
             shards, unfinished = list_shards(self.base / key)
             tables, damaged = [wanted(waiting)], []
